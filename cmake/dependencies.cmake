@@ -1,0 +1,12 @@
+# What we link, by pkg-config; tools/setup installs it.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+pkg_check_modules(libevent REQUIRED IMPORTED_TARGET libevent_core libevent_extra)
+pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
+pkg_check_modules(protobuf-c REQUIRED IMPORTED_TARGET libprotobuf-c)
+pkg_check_modules(cjson REQUIRED IMPORTED_TARGET libcjson)
+pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(crypto REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(cmocka IMPORTED_TARGET cmocka)
+find_program(PROTOC_C protoc-c REQUIRED)

@@ -1,0 +1,24 @@
+/* Whole files: read with a bound, replaced so that a reader sees the old or the new one and a crash loses neither. */
+#ifndef HM_IO_FILE_H
+#define HM_IO_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+#include "core/err.h"
+
+/* The file's bytes into *out (cleared first). -HM_ELIMIT above max_bytes, -HM_ENOTFOUND, -HM_EPERM, -HM_EIO,
+ * -HM_ENOMEM. */
+int file_read(const char *path, size_t max_bytes, struct str *out, struct hm_err *e) HM_MUST_USE;
+
+/* Writes "<path>.tmp-<pid>", fsyncs it, renames it onto path, fsyncs the folder. On failure nothing is left. */
+int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;
+
+/* The folder and its missing parents. An existing folder is fine (its mode stays). */
+int file_mkdirs(const char *path, mode_t mode, struct hm_err *e) HM_MUST_USE;
+
+/* Removes a folder with all in it, without following links; absent is fine. */
+int file_remove_tree(const char *path, struct hm_err *e) HM_MUST_USE;
+
+#endif

@@ -1,0 +1,65 @@
+/* A claim: who holds what. One file each in <state>/claims/<number>, written by the agent, read by hami-smi.
+ * Format and versions: docs/contracts/claims.md. Text, one "key=value" a line, values of `text` kind escaped (\n,
+ * \\ ...):
+ *
+ *     hami-vgpu-claim 1
+ *     number=17
+ *     state=active
+ *     pod_uid=... / pod_namespace=... / pod_name=... / container=...   (empty where not known)
+ *     resource=hami.com/vgpu
+ *     cdi=hami.io/vgpu=v.17                                            (empty in classic binding)
+ *     created_ms=1764447654123                                         (wall clock)
+ *     device=<device id>                                               (one line each)
+ *     entry=0                                                          (index among the pod's entries; 0 for slices)
+ *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each)
+ *     end
+ */
+#ifndef HM_MODEL_CLAIM_TEXT_H
+#define HM_MODEL_CLAIM_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "contract/names.h"
+#include "core/cleanup.h"
+#include "core/err.h"
+
+enum claim_state {
+	CLAIM_ALLOCATED, /* Allocate answered (classic: already written); its container has not started */
+	CLAIM_ACTIVE,    /* PreStart wrote the container's files */
+	CLAIM_ENDED      /* the holder is gone, the files are being removed */
+};
+
+struct claim_card {
+	char uuid[HM_UUID_BYTES];
+	uint64_t memory_bytes;
+	unsigned cores;
+	unsigned slot;
+};
+
+struct claim {
+	uint64_t number;
+	enum claim_state state;
+	char pod_uid[64], pod_namespace[256], pod_name[256], container[256];
+	char resource[256];
+	char cdi[64];
+	uint64_t created_ms;
+	unsigned entry;
+	char (*devices)[HM_DEVICE_ID_BYTES]; /* owned */
+	size_t device_count;
+	struct claim_card cards[HM_MAX_CARDS];
+	size_t card_count;
+};
+
+void claim_fini(struct claim *c);
+
+/* Appends the file's text. */
+void claim_write(const struct claim *c, struct str *out);
+/* Reads one; -HM_EPROTO names line and reason, -HM_EUNSUPPORTED an unknown version. *out needs claim_fini on success.
+ */
+int claim_parse(const char *text, size_t n, struct claim *out, struct hm_err *e) HM_MUST_USE;
+
+const char *claim_state_name(enum claim_state state); /* "allocated", "active", "ended" */
+
+#endif

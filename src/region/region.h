@@ -1,0 +1,50 @@
+/* The usage region of one container: a fixed-size shared file that all its processes and the agent map. Layout:
+ * contract/region_layout.h. It is hostile ground to everyone but its own container: read once, range-check, then use.
+ */
+#ifndef HM_REGION_REGION_H
+#define HM_REGION_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "contract/names.h"
+#include "core/err.h"
+#include "region/limit_file.h"
+
+/* Makes the file (mode 0666 whatever the umask, owner as the caller) for these limits, or takes over one that fits:
+ * same version and cards keeps its counters, so that a restarted container's live processes stay counted. Used by the
+ * agent, and by libvgpu where the file is missing. */
+int region_create(const char *path, const struct limits *limits, struct hm_err *e) HM_MUST_USE;
+
+/* A copy of what the region says, validated; for the agent and hami-smi. Never more than a bounded read. */
+struct region_process {
+	uint32_t pid;           /* in the container's pid namespace */
+	uint64_t start_time;    /* clock ticks since boot, field 22 of /proc/<pid>/stat */
+	uint64_t pid_namespace; /* inode */
+	uint64_t used_bytes[HM_MAX_CARDS];
+};
+struct region_card {
+	char uuid[HM_UUID_BYTES];
+	uint64_t limit_bytes, used_bytes, peak_bytes;
+	unsigned cores;
+	uint64_t refused; /* allocations over the limit */
+};
+enum { REGION_MAX_PROCESSES = 1024 };
+struct region_snapshot {
+	struct region_card cards[HM_MAX_CARDS];
+	size_t card_count;
+	struct region_process *processes; /* caller's array, REGION_MAX_PROCESSES long; NULL: not wanted */
+	size_t process_count;
+	uint64_t troubles; /* bad limit file, lost region, failed checks: counted by libvgpu */
+	char last_trouble[128];
+};
+/* -HM_EPROTO where the file is no region of ours, -HM_EUNSUPPORTED another version, -HM_ENOTFOUND, -HM_EPERM. */
+int region_snapshot(const char *path, struct region_snapshot *out, struct hm_err *e) HM_MUST_USE;
+
+/* Returns the charge of processes that no longer live. `alive` tells by pid, start time and namespace; the agent's sees
+ * host processes. Returns the number of slots freed, or negative. */
+int region_reap(const char *path, bool (*alive)(const struct region_process *p, void *arg), void *arg,
+		struct hm_err *e) HM_MUST_USE;
+
+#endif
