@@ -1,0 +1,47 @@
+/* How the simulated driver libraries (libcuda.so.1, libnvidia-ml.so.1) reach the shared node: hami-simd on a socket in
+ * $HAMI_SIM_DIR (it learns the host pid by SO_PEERCRED and a death by EOF) and a shared memory file for what is hot.
+ * Used inside other people's processes: no exit, no output, no heap on hot paths. Thread-safe. */
+#ifndef HM_SIM_CLIENT_H
+#define HM_SIM_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/lib/sim_state.h" /* the shared memory's layout: node, cards, processes, counters */
+
+/* NVML-style and CUDA-style codes are the callers' business; these are ours. */
+enum sim_result {
+	SIM_OK = 0,
+	SIM_NO_NODE,   /* HAMI_SIM_DIR unset, or no hami-simd there */
+	SIM_NO_CARD,   /* index out of range */
+	SIM_NO_MEMORY, /* the card is full */
+	SIM_LOST,      /* the card fell off the bus */
+	SIM_NOT_FOUND, /* unknown allocation */
+	SIM_RELOADED,  /* the driver was reloaded under us: everything this process held is gone */
+	SIM_FAILED
+};
+
+/* Connects once per process (again after fork: the child starts with nothing). Cheap when connected. */
+enum sim_result sim_attach(void);
+const struct sim_node *sim_node(void); /* read-only view; NULL before sim_attach */
+
+/* Charges and returns device memory of this process on a card: bytes are rounded up by the caller. `kind` is for status
+ * displays: context overhead or data. Atomic against other processes; never above the card's memory. */
+enum sim_mem_kind { SIM_MEM_DATA, SIM_MEM_CONTEXT };
+enum sim_result sim_mem_charge(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
+enum sim_result sim_mem_release(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
+uint64_t sim_mem_used(unsigned card); /* by all, stray holds and reserved included */
+
+/* Compute: queues `busy_ns` of work of this process on the card's engine behind what this process queued before;
+ * *ticket names its end. Time slices between processes; on a virtual clock sim_work_wait advances it instead of
+ * sleeping. */
+enum sim_result sim_work_submit(unsigned card, uint64_t busy_ns, uint64_t *ticket);
+bool sim_work_done(unsigned card, uint64_t ticket);
+enum sim_result sim_work_wait(unsigned card, uint64_t ticket); /* SIM_LOST where the card is lost meanwhile */
+uint64_t sim_now_ns(void);                                     /* the node's clock: wall or virtual */
+
+/* Fault injection for `call` (an NVML name) on a card: the code to answer, or 0. `nvml-hang` sleeps inside. */
+int sim_nvml_fault(unsigned card, const char *call);
+
+#endif

@@ -1,0 +1,31 @@
+/* NVML to model/inventory. Blocking calls that may hang: run it in io/worker. */
+#ifndef HM_GPU_SCAN_H
+#define HM_GPU_SCAN_H
+
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "model/inventory.h"
+
+struct gpu_driver; /* a loaded and initialised NVML */
+
+/* dlopen (NULL: "libnvidia-ml.so.1" by the loader's search) and nvmlInit_v2. -HM_ENOTFOUND: no such library;
+ * -HM_EAGAIN: the library is there, the driver is not ready (try later); the message names path and NVML's text. */
+int gpu_driver_open(const char *library_path, struct gpu_driver **out, struct hm_err *e) HM_MUST_USE;
+void gpu_driver_close(struct gpu_driver *d); /* nvmlShutdown, dlclose */
+HM_DEFINE_AUTO(gpu_driver, gpu_driver_close);
+
+/* A card that errs is named in `skipped`, the others serve. Fails only where the count itself cannot be read. */
+int gpu_scan(struct gpu_driver *d, struct inventory **out, struct hm_err *e) HM_MUST_USE;
+
+/* Processes on a card as the driver sees them (host pids). */
+struct gpu_process {
+	unsigned pid;
+	uint64_t used_bytes; /* UINT64_MAX: not available */
+};
+/* Fills at most cap; *count may be larger than cap. -HM_ENOTFOUND no such card; -HM_EUNSUPPORTED. */
+int gpu_processes(struct gpu_driver *d, const char *uuid, struct gpu_process *out, size_t cap, size_t *count,
+		  struct hm_err *e) HM_MUST_USE;
+/* Memory of a card as the driver sees it. */
+int gpu_memory(struct gpu_driver *d, const char *uuid, uint64_t *total, uint64_t *used, struct hm_err *e) HM_MUST_USE;
+
+#endif
