@@ -1,0 +1,118 @@
+"""The agent under a real kubelet and containerd: the shared scenarios, and what only a real cluster shows."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from node.base import BUILD, MIB, Container, Pod, wait_until
+from node.real import CLUSTER, RealNode, script
+from node.scenarios import *  # noqa: F401,F403  (pytest collects the shared tests)
+from node.scenarios import PROBE, hold, probe_json, slice_bytes
+
+
+@pytest.fixture(scope="module")
+def node():
+    if os.geteuid() != 0:
+        pytest.skip("the cluster needs root")
+    folder = tempfile.mkdtemp(prefix="hami-e2e-")
+    it = RealNode(folder, card_file="a100x8-nvlink.yaml", slots=6)
+    try:
+        it.up()
+        it.driver_up()
+        it.start_agent()
+        wait_until("allocatable", 60, lambda: it.allocatable() == 8 * 6, every=0.2)
+        yield it
+    finally:
+        it.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def clean(node):
+    yield
+    node.delete_all()
+    if node.agent is None or node.agent.poll() is not None:
+        node.agent = None
+        node.start_agent()
+        wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
+
+
+def running_seconds(node, pods):
+    start = time.monotonic()
+    node.create(*pods)
+    node.wait_running([p.name for p in pods])
+    return time.monotonic() - start
+
+
+def test_forty_pods_at_once(node, record_property):
+    names = [f"p{i}" for i in range(40)]
+    bare = running_seconds(node, [Pod.one(n, ["/bin/sleep", "1000"], vgpu=0) for n in names])
+    node.delete(*names)
+    names = [f"q{i}" for i in range(40)]
+    with_gpu = running_seconds(node, [Pod.one(n, ["/bin/sh", "-c", f"{PROBE} info; exec sleep 1000"]) for n in names])
+    record_property("forty_pods_bare_s", f"{bare:.2f}")
+    record_property("forty_pods_vgpu_s", f"{with_gpu:.2f}")
+    print(f"40 pods to running: {with_gpu:.2f} s with a vGPU each, {bare:.2f} s without: {with_gpu / bare:.2f}")
+    seen = [probe_json(wait_until(n, 30, lambda n=n: node.output(n) if "{" in node.output(n) else None)) for n in names]
+    assert len({s["hami_vgpu_uuid"] for s in seen}) == 40
+    assert {s["devices"][0]["total_bytes"] for s in seen} == {slice_bytes(node)}
+    node.delete(*names)
+    wait_until("nothing is left of forty pods", 60, node.no_leftovers, every=0.5)
+
+
+def test_a_non_root_container_is_held_too(node):
+    manifest = node.manifest(Pod.one("user", [PROBE, "fill"]))
+    manifest["spec"]["securityContext"] = {"runAsUser": 1000, "runAsGroup": 1000}
+    node.kubectl("apply", "-f", "-", text_in=json.dumps(manifest))
+    node.pods.add("user")
+    node.wait_phase("user", "Succeeded")
+    seen = probe_json(node.output("user"))
+    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert seen["allocated_bytes"] <= slice_bytes(node)
+
+
+def test_exec_into_the_container_is_held_by_the_same_slice(node):
+    node.create(Pod.one("ex", hold(mib=slice_bytes(node) // MIB * 2 // 3)))
+    node.wait_running(["ex"])
+    wait_until("the holder allocated", 30, lambda: "allocated_bytes" in node.output("ex"), every=0.2)
+    seen = probe_json(node.execute("ex", [PROBE, "alloc", str(slice_bytes(node) // MIB * 2 // 3)]))
+    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_classic_binding(node):
+    node.stop_agent()
+    node.start_agent(binding="classic")
+    wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
+    try:
+        node.create(Pod.one("classic", [PROBE, "fill"], vgpu=2))
+        node.wait_phase("classic", "Succeeded")
+        seen = probe_json(node.output("classic"))
+        assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+        assert slice_bytes(node, 2) * 3 // 4 < seen["allocated_bytes"] <= slice_bytes(node, 2)
+        node.delete("classic")
+    finally:
+        node.stop_agent()
+        node.start_agent()
+        wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
+
+
+def test_hami_smi_shows_the_holder(node):
+    node.create(Pod.one("shown", hold(mib=100)))
+    node.wait_running(["shown"])
+    wait_until("the holder allocated", 30, lambda: "allocated_bytes" in node.output("shown"), every=0.2)
+    done = subprocess.run(node.command([str(BUILD / "bin/hami-smi"), "-q", "-j", f"--state-dir={node.state}",
+                                        f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1"]),
+                          capture_output=True, text=True, check=False, env={**os.environ, "HAMI_SIM_DIR": str(node.sim)})
+    assert done.returncode == 0, done.stderr
+    assert "shown" in done.stdout
+
+
+def test_nothing_of_the_cluster_lies_outside(node):
+    """The cluster's own mounts and processes live in its namespaces: the machine's mount table has none of them."""
+    assert node.allocatable() > 0
+    outside = open("/proc/mounts", encoding="utf-8").read()
+    assert f" {CLUSTER}/" not in outside

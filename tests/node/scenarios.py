@@ -1,0 +1,180 @@
+"""What the agent must hold on any node: the same checks for the real kubelet and for hami-simkubelet. pytest collects them
+through a module that imports this one and has a `node` fixture (a started Node with its agent registered)."""
+import json
+import signal
+import time
+
+from node.base import MIB, Container, Pod, wait_until
+
+PROBE = "/bin/vgpu-probe"
+SHELL = ["/bin/sh", "-c"]
+
+
+def probe_json(text):
+    """The last JSON line of a probe's output."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    assert lines, f"the probe printed no JSON: {text!r}"
+    return json.loads(lines[-1])
+
+
+def slice_bytes(node, count=1):
+    """What `count` slots amount to, from the driver's own figures: whole MiB of card memory / slots, rounded down."""
+    total = node.driver_status()["cards"][0]["memory_total_bytes"]
+    return count * (total // MIB // node.slots) * MIB
+
+
+def hold(seconds=1000, mib=64):
+    return SHELL + [f"{PROBE} info; exec {PROBE} alloc {mib} --hold {seconds}"]
+
+
+def driver_cards(node):
+    return {c["uuid"]: c for c in node.driver_status()["cards"]}
+
+
+def test_one_slice_is_held_to_its_memory(node):
+    node.create(Pod.one("one", [PROBE, "fill"]))
+    node.wait_phase("one", "Succeeded")
+    seen = probe_json(node.output("one"))
+    want = slice_bytes(node)
+    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert seen["allocated_bytes"] <= want
+    assert seen["allocated_bytes"] > want * 3 // 4, "most of the slice can be used"
+    node.delete("one")
+
+
+def test_two_slots_are_one_vgpu_of_double_size(node):
+    node.create(Pod.one("two", [PROBE, "info"], vgpu=2))
+    node.wait_phase("two", "Succeeded")
+    seen = probe_json(node.output("two"))
+    assert seen["device_count"] == 1
+    assert seen["devices"][0]["total_bytes"] == slice_bytes(node, 2)
+    assert seen["devices"][0]["mem_total_bytes"] == slice_bytes(node, 2)
+    uuid, _, number = seen["hami_vgpu_uuid"].partition("/")
+    assert uuid in driver_cards(node) and number.isdigit()
+    assert seen["devices"][0]["uuid"] == uuid
+    node.delete("two")
+
+
+def test_the_pods_own_environment_cannot_widen_the_slice(node):
+    env = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_DEVICE_MEMORY_LIMIT": "900g", "CUDA_DISABLE_CONTROL": "true",
+           "HAMI_VGPU_UUID": "GPU-mine/0"}
+    node.create(Pod.one("hostile", [PROBE, "info"], env=env))
+    node.wait_phase("hostile", "Succeeded")
+    seen = probe_json(node.output("hostile"))
+    assert seen["device_count"] == 1
+    assert seen["devices"][0]["total_bytes"] == slice_bytes(node)
+    assert seen["nvidia_visible_devices"] == seen["devices"][0]["uuid"]
+    assert seen["hami_vgpu_uuid"].startswith(seen["devices"][0]["uuid"] + "/")
+    node.delete("hostile")
+
+
+def test_two_processes_share_one_slice(node):
+    mib = slice_bytes(node) // MIB * 2 // 3
+    node.create(Pod.one("pair", [PROBE, "pair", str(mib)]))
+    node.wait_phase("pair", "Succeeded")
+    results = sorted(p["result_name"] for p in probe_json(node.output("pair"))["processes"])
+    assert results == ["CUDA_ERROR_OUT_OF_MEMORY", "CUDA_SUCCESS"]
+    node.delete("pair")
+
+
+def test_containers_of_one_pod_have_slices_of_their_own(node):
+    """Init container, sidecar, second init and two main containers: the sets that the kubelet reuses (real-cluster facts)."""
+    def seen(name, **kw):
+        return Container(SHELL + [f"{PROBE} info"] if not kw.get("sidecar") else SHELL + [f"{PROBE} info; exec sleep 1000"],
+                         kw.pop("vgpu", 1), name, **kw)
+    node.create(Pod("many", [seen("i1", init=True, vgpu=2), seen("side", sidecar=True), seen("i2", init=True), seen("a"), seen("b")]))
+    node.wait_phase("many", "Succeeded", "Running")
+    wait_until("both main containers wrote", 30,
+               lambda: all("{" in node.output("many", c) for c in ("a", "b")), every=0.2)
+    for name, count in (("i1", 2), ("side", 1), ("i2", 1), ("a", 1), ("b", 1)):
+        got = probe_json(node.output("many", name))
+        assert got["devices"][0]["total_bytes"] == slice_bytes(node, count), name
+    node.delete("many")
+
+
+def test_a_restarted_container_keeps_its_slice_and_starts_empty(node):
+    node.create(Pod.one("again", hold(), restart="Always"))
+    node.wait_running(["again"])
+    first = wait_until("the probe's first line", 30, lambda: node.output("again") if "{" in node.output("again") else None)
+    node.kill_container("again")
+    wait_until("a restart", 60, lambda: node.restarts("again") >= 1, every=0.2)
+    second = wait_until("the second container's line", 60,
+                        lambda: node.output("again") if "{" in node.output("again") else None, every=0.2)
+    one, two = (json.loads(next(x for x in t.splitlines() if x.startswith("{"))) for t in (first, second))
+    assert one["hami_vgpu_uuid"] == two["hami_vgpu_uuid"]
+    assert two["devices"][0]["total_bytes"] == slice_bytes(node)
+    assert two["devices"][0]["mem_free_bytes"] == one["devices"][0]["mem_free_bytes"], "the dead process's charge came back"
+    node.delete("again")
+
+
+def test_kubelet_restart_leaves_the_pod_alone(node):
+    node.create(Pod.one("stay", hold(), restart="Always"))
+    node.wait_running(["stay"])
+    uid = node.uid("stay")
+    node.restart_kubelet()
+    wait_until("allocatable after the kubelet's restart", 30, lambda: node.allocatable() > 0, every=0.2)
+    node.settle()
+    assert (node.uid("stay"), node.phase("stay"), node.restarts("stay")) == (uid, "Running", 0)
+    node.create(Pod.one("next", [PROBE, "info"]))
+    node.wait_phase("next", "Succeeded")
+    node.delete("stay", "next")
+
+
+def test_agent_killed_and_started_under_a_running_pod(node):
+    node.create(Pod.one("under", hold(), restart="Always"))
+    node.wait_running(["under"])
+    before = node.leftovers()
+    node.stop_agent(signal.SIGKILL)
+    node.start_agent()
+    wait_until("allocatable after the agent's restart", 30, lambda: node.allocatable() > 0, every=0.2)
+    assert node.phase("under") == "Running" and node.restarts("under") == 0
+    assert node.leftovers() == before, "what belongs to the running pod is neither lost nor doubled"
+    node.create(Pod.one("after", [PROBE, "info"]))
+    node.wait_phase("after", "Succeeded")
+    node.kill_container("under")
+    wait_until("a restart under the new agent", 60, lambda: node.restarts("under") >= 1, every=0.2)
+    node.delete("under", "after")
+
+
+def test_agent_killed_in_the_middle_of_allocate(node):
+    wait_until("nothing left of earlier pods", 30, node.no_leftovers, every=0.2)
+    pid = node.agent_pid()
+    import os
+    os.kill(pid, signal.SIGSTOP)
+    node.create(Pod.one("torn", [PROBE, "info"]))
+    time.sleep(1.5)  # the kubelet's Allocate now waits for an answer
+    node.stop_agent(signal.SIGKILL)
+    node.start_agent()
+    node.wait_phase("torn", "Failed", "Succeeded", "Running", seconds=90)
+    node.delete("torn")
+    wait_until("slot, spec, folder and claim are gone", 30, node.no_leftovers, every=0.2)
+    node.create(Pod.one("whole", [PROBE, "info"]))
+    node.wait_phase("whole", "Succeeded")
+    node.delete("whole")
+
+
+def test_what_an_ended_pod_had_is_removed(node):
+    node.create(Pod.one("gone", [PROBE, "info"]))
+    node.wait_phase("gone", "Succeeded")
+    assert len(node.leftovers()["claims"]) >= 1
+    node.delete("gone")
+    wait_until("spec, folder and claim are gone", 60, node.no_leftovers, every=0.2)
+    assert all(c["memory_used_bytes"] == 0 or not c["processes"] for c in node.driver_status()["cards"])
+
+
+def test_pods_beyond_the_slots_wait(node):
+    """Every slot is taken once, no two containers share one, and the one too many waits."""
+    total = node.allocatable()
+    names = [f"fill{i}" for i in range(total)]
+    node.create(*[Pod.one(n, hold(mib=8)) for n in names])
+    node.wait_running(names)
+    wait_until("all wrote", 60, lambda: all("{" in node.output(n) for n in names), every=0.5)
+    slots = [json.loads(next(x for x in node.output(n).splitlines() if x.startswith("{")))["hami_vgpu_uuid"] for n in names]
+    assert len(set(slots)) == total
+    node.create(Pod.one("toomany", [PROBE, "info"]))
+    time.sleep(1)
+    assert node.phase("toomany") in ("Pending", "Failed")
+    node.delete(names[0])
+    if node.phase("toomany") == "Pending":
+        node.wait_phase("toomany", "Succeeded", seconds=90)
+    node.delete("toomany", *names[1:])
