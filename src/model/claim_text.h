@@ -25,6 +25,11 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 
+enum {
+	CLAIM_MAX_DEVICES = HM_MAX_CARDS * HM_MAX_SLOTS_PER_CARD,
+	CLAIM_MAX_BYTES = 2 << 20, /* of a file; a reader refuses larger ones */
+};
+
 enum claim_state {
 	CLAIM_ALLOCATED, /* Allocate answered (classic: already written); its container has not started */
 	CLAIM_ACTIVE,    /* PreStart wrote the container's files */

@@ -34,6 +34,7 @@ struct card {
 	unsigned index;           /* NVML's */
 	unsigned minor;           /* /dev/nvidia<minor> */
 	uint64_t memory_bytes;    /* total, as NVML gives it */
+	uint64_t reserved_bytes;  /* of it kept by driver and firmware, never for programs; 0 where NVML does not say */
 	int numa_node;            /* -1: unknown */
 	bool mig_enabled;
 };

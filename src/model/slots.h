@@ -18,20 +18,21 @@ struct slots_config {
 	enum slicing slicing;
 };
 
-/* One card's cut. */
+/* One card's cut. What driver and firmware keep for themselves is not cut: a slot's memory can be had in full. */
 struct slot_card {
 	const struct card *card;
 	unsigned slots;
-	uint64_t slot_memory_bytes; /* a whole number of MiB */
-	unsigned slot_cores;        /* percent, 100 / slots rounded down, at least 1 (100 slots and more: 1) */
-	uint64_t unused_memory_bytes;
+	uint64_t slot_memory_bytes;   /* a whole number of MiB */
+	unsigned slot_cores;          /* percent, 100 / slots rounded down, at least 1 (100 slots and more: 1) */
+	uint64_t unused_memory_bytes; /* the remainder, what driver and firmware keep included */
 	unsigned unused_cores;
 };
 
 struct slots; /* the cut of a whole inventory */
 
 /* -HM_EINVAL where the slots of a card ask for more memory than it has; the message names card and both numbers. The
- * inventory is borrowed for the object's life. */
+ * inventory is borrowed for the object's life. Cards in MIG mode are left out: without an instance CUDA finds no device
+ * there. */
 int slots_new(const struct inventory *inv, const struct slots_config *config, struct slots **out,
 	      struct hm_err *e) HM_MUST_USE;
 void slots_free(struct slots *s);
@@ -41,7 +42,8 @@ size_t slots_card_count(const struct slots *s);
 const struct slot_card *slots_card(const struct slots *s, size_t card);
 size_t slots_total(const struct slots *s); /* over all cards */
 
-/* A slot is (card, number). */
+/* A slot is (card, number); the card counts as slots_card() does, which is not the inventory's count where a card is
+ * left out. */
 struct slot_ref {
 	unsigned card, number;
 };
@@ -71,7 +73,8 @@ int slots_grant(const struct slots *s, const struct slot_ref *refs, size_t count
 /* GetPreferredAllocation: `size` of the `available` slots, all of `must` among them. Packs: the fullest card that fits
  * the whole request, else the fewest cards, closest by NVLink, then NUMA; in static slicing unbroken runs first. `held`
  * (may be NULL) tells slots that a live claim holds though the kubelet offers them: taken last. Writes size refs;
- * -HM_EINVAL where available or must cannot satisfy it. The same input gives the same answer. */
+ * -HM_EINVAL where available or must cannot satisfy it. The same input gives the same answer. Refs that stand twice
+ * count once. */
 struct slots_request {
 	const struct slot_ref *available, *must;
 	size_t available_count, must_count;
