@@ -1,6 +1,10 @@
 # What we link, by pkg-config; tools/setup installs it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+# The system's Python, whatever else PATH has: its modules come from the system's packages.
+if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
+  set(Python3_EXECUTABLE /usr/bin/python3)
+endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 pkg_check_modules(libevent REQUIRED IMPORTED_TARGET libevent_core libevent_extra)
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)

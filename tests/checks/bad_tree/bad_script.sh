@@ -1,0 +1,3 @@
+#!/bin/bash
+# A seeded fault: shellcheck must name it.
+cd "$1"

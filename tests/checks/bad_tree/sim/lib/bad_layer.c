@@ -1,0 +1,2 @@
+/* A seeded fault: a library of the simulation reaches into the loop. */
+#include "io/loop.h"

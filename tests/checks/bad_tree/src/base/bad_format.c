@@ -1,0 +1,2 @@
+/* A seeded fault: not formatted. */
+int   bad_format( void ) ;
