@@ -1,0 +1,192 @@
+/* The simulated node's shared memory ($HAMI_SIM_DIR/state): the machine as its YAML describes it, and what its
+ * processes do to it. hami-simd creates it and hands its descriptor to each client; clients map it read-write.
+ *
+ * Rules that keep it whole when a client dies at any instruction:
+ *  - what is under a card's `lock` may be left half changed only in ways that hami-simd mends when it breaks the dead
+ *    owner's lock: `used` is recomputed from the shares, everything else is legal at any value it can be left with;
+ *  - a process number is given and taken back by hami-simd alone, which learns of a death by pidfd or EOF;
+ *  - fields that are read without the lock are single atomics.
+ * Times are nanoseconds of the node's clock (sim_now_ns), sizes bytes. */
+#ifndef HM_SIM_STATE_H
+#define HM_SIM_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_ENV_DIR "HAMI_SIM_DIR"
+#define SIM_SOCKET "socket"
+#define SIM_STATE_FILE "state"
+
+enum {
+	SIM_MAGIC = 0x484d5349, /* "HMSI" */
+	SIM_VERSION = 1,
+	SIM_MAX_CARDS = 16,
+	SIM_MAX_PROCESSES = 256,
+	SIM_MAX_LINKS = 18, /* NVML_NVLINK_MAX_LINKS */
+	SIM_MAX_MIG_PROFILES = 12,
+	SIM_MAX_FAULTS = 16, /* of one card */
+	SIM_RUN_LOG = 1024,  /* stretches of work remembered per process and card; power of 2 */
+	SIM_SAMPLES = 32,    /* utilisation samples remembered per card; power of 2 */
+	SIM_EVENTS = 256,    /* XID events remembered; power of 2 */
+	SIM_NAME_BYTES = 96, /* model name, NVML_DEVICE_NAME_V2_BUFFER_SIZE */
+	SIM_UUID_BYTES = 48, /* "GPU-" and 36 characters */
+	SIM_CALL_BYTES = 64, /* an NVML function's name */
+	SIM_CPU_WORDS = 4,   /* CPU affinity mask, 64 CPUs a word */
+};
+
+#define SIM_QUANTUM_NS 2000000ULL  /* time slice between processes on one card */
+#define SIM_SAMPLE_NS 166666667ULL /* NVML samples utilisation every 1/6 s */
+
+enum sim_clock { SIM_CLOCK_WALL, SIM_CLOCK_VIRTUAL };
+
+/* How two cards reach each other over PCI, in the order of NVML's nvmlGpuTopologyLevel_t. */
+enum sim_pci_level {
+	SIM_PCI_SAME,   /* one board */
+	SIM_PCI_SINGLE, /* PIX: one switch */
+	SIM_PCI_MULTIPLE,
+	SIM_PCI_HOSTBRIDGE,
+	SIM_PCI_NODE,
+	SIM_PCI_SYSTEM
+};
+
+enum sim_link_remote { SIM_LINK_NONE, SIM_LINK_GPU, SIM_LINK_SWITCH };
+
+struct sim_link {
+	uint32_t remote; /* enum sim_link_remote */
+	uint32_t card;   /* SIM_LINK_GPU: the other card; SIM_LINK_SWITCH: the switch's number */
+};
+
+struct sim_mig_profile {
+	char name[32];          /* "1g.10gb" */
+	uint32_t id;            /* NVML_GPU_INSTANCE_PROFILE_* */
+	uint32_t profile_id;    /* the driver's own number, as nvidia-smi mig -lgip shows */
+	uint32_t slices, count; /* compute slices of one instance; instances that fit on the card */
+	uint32_t sms, copy_engines, decoders;
+	uint64_t memory_mib;
+};
+
+/* What never changes while the driver is loaded. */
+struct sim_card_info {
+	char name[SIM_NAME_BYTES];
+	char uuid[SIM_UUID_BYTES];
+	char serial[32], vbios[32];
+	uint32_t minor;
+	uint32_t pci_domain, pci_bus, pci_device;
+	uint32_t pci_device_id, pci_subsystem_id; /* (device << 16 | vendor) as NVML gives them */
+	int32_t numa_node;                        /* -1: none */
+	uint64_t cpu_mask[SIM_CPU_WORDS];
+	uint64_t memory_bytes, reserved_bytes; /* NVML's total; the driver's own part of it */
+	uint64_t context_bytes;                /* what the first context of a process costs */
+	uint64_t bar1_bytes, l2_bytes;
+	uint32_t sms, threads_per_sm, blocks_per_sm, registers_per_sm;
+	uint32_t shared_per_sm, shared_per_block, shared_per_block_optin;
+	uint32_t cc_major, cc_minor;
+	uint32_t brand, architecture; /* NVML_BRAND_*, NVML_DEVICE_ARCH_* */
+	uint32_t bus_width_bits;
+	uint32_t sm_clock_mhz, memory_clock_mhz; /* the maxima */
+	uint32_t power_limit_mw, idle_power_mw;
+	uint32_t pcie_generation, pcie_width;
+	uint32_t ecc;         /* 1: has it and it is on */
+	uint32_t mig_capable; /* MIG can be enabled */
+	uint32_t mig_enabled;
+	uint32_t mig_profile_count;
+	struct sim_mig_profile mig_profiles[SIM_MAX_MIG_PROFILES];
+	struct sim_link links[SIM_MAX_LINKS];
+	uint8_t pci_level[SIM_MAX_CARDS]; /* enum sim_pci_level to each other card */
+	uint8_t nvlinks[SIM_MAX_CARDS];   /* NVLinks to each other card, through switches too */
+};
+
+/* One process on one card. */
+struct sim_share {
+	_Atomic uint32_t epoch;    /* the card's when the process first used it; another: what it had is gone */
+	_Atomic uint32_t run_head; /* stretches ever logged; the last is run_head - 1 */
+	_Atomic uint64_t data_bytes, context_bytes;
+	/* Work is a number line: submitted counts all nanoseconds ever queued, done those that ran. A ticket is a
+	 * point on it. */
+	_Atomic uint64_t submitted_ns, done_ns;
+	_Atomic uint64_t sample_done_ns; /* done_ns when the current utilisation sample began */
+} __attribute__((aligned(64)));
+
+/* A stretch of uninterrupted work: from `at_ns` on, done_ns went from `done_ns` upwards one for one. */
+struct sim_run {
+	_Atomic uint64_t done_ns, at_ns;
+};
+
+struct sim_sample_process {
+	uint32_t pid, busy_ns;
+};
+struct sim_sample {
+	_Atomic uint64_t end_ns; /* 0: none; written last */
+	uint32_t busy_ns, span_ns;
+	struct sim_sample_process processes[SIM_MAX_PROCESSES]; /* busy_ns 0: did nothing */
+};
+
+struct sim_fault {
+	_Atomic int32_t code; /* 0: free; written last */
+	char call[SIM_CALL_BYTES];
+};
+
+struct sim_card {
+	struct sim_card_info info;
+
+	_Atomic uint32_t lock __attribute__((aligned(64))); /* 0, process number + 1, or SIM_LOCK_DAEMON */
+	_Atomic uint32_t lost;
+	_Atomic uint32_t epoch;      /* from 1; one more each time the card is lost */
+	_Atomic uint64_t used_bytes; /* reserved_bytes + all shares */
+	_Atomic uint64_t peak_bytes;
+
+	/* The engine, under lock. */
+	_Atomic uint64_t engine_ns;                      /* it has been run up to here */
+	_Atomic uint64_t busy_ns;                        /* all work ever done */
+	_Atomic uint64_t active[SIM_MAX_PROCESSES / 64]; /* a bit for each process with queued work */
+	uint32_t current;                                /* process whose slice it is */
+	uint64_t slice_left_ns;
+	uint64_t sample_begin_ns, sample_busy_ns;
+	_Atomic uint32_t sample_head; /* samples ever taken */
+
+	_Atomic uint64_t hang_until_ns; /* CLOCK_MONOTONIC */
+	struct sim_fault faults[SIM_MAX_FAULTS];
+	struct sim_share shares[SIM_MAX_PROCESSES];
+	struct sim_sample samples[SIM_SAMPLES];
+};
+enum { SIM_LOCK_DAEMON = 0xffff };
+
+struct sim_process {
+	_Atomic uint32_t pid;        /* the host's; 0: free number */
+	_Atomic uint32_t generation; /* the node's when it joined */
+	_Atomic uint32_t holder;     /* a stray process made by `hami-simctl gpu N hold` */
+	_Atomic uint32_t wake;       /* futex: bumped when something it waits for may have happened */
+	_Atomic uint32_t activity;   /* bumped by each submit: tells a busy process from an idle one */
+	_Atomic uint32_t computes;   /* has ever submitted work: the virtual clock waits for it */
+	uint64_t started_ns;
+} __attribute__((aligned(64)));
+
+struct sim_event {
+	_Atomic uint64_t sequence; /* from 1; written last */
+	uint32_t card, xid;
+	uint64_t at_ns;
+};
+
+struct sim_node {
+	uint32_t magic, version;
+	uint64_t bytes; /* of the whole state */
+	char name[64];
+	char driver_version[32], nvml_version[32];
+	uint32_t cuda_version; /* 1000 * major + 10 * minor */
+	uint32_t clock;        /* enum sim_clock */
+	uint32_t card_count, switch_count;
+	uint32_t daemon_pid;
+	int64_t wall_offset_ns;      /* node clock + this = nanoseconds since 1970, as NVML stamps samples */
+	_Atomic uint32_t generation; /* from 1; one more at each driver reload */
+	_Atomic uint32_t loaded;     /* 0: no driver (between unload and load, or the daemon is gone) */
+	_Atomic uint64_t virtual_ns; /* the clock when clock is SIM_CLOCK_VIRTUAL */
+	_Atomic uint32_t event_wake; /* futex, and the low bits of event_head */
+	_Atomic uint64_t event_head; /* events ever posted */
+	struct sim_event events[SIM_EVENTS];
+	struct sim_process processes[SIM_MAX_PROCESSES];
+	struct sim_card cards[SIM_MAX_CARDS];
+	struct sim_run runs[SIM_MAX_CARDS][SIM_MAX_PROCESSES][SIM_RUN_LOG]; /* sparse in the file */
+};
+
+#endif
