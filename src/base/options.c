@@ -33,8 +33,7 @@ static bool is_choice(const char *choices, const char *text)
 	return false;
 }
 
-/* `where` is "--name" or "environment NAME". */
-static int set_value(const struct option_spec *o, const char *where, const char *text, struct hm_err *e)
+int option_set(const struct option_spec *o, const char *where, const char *text, struct hm_err *e)
 {
 	uint64_t v;
 
@@ -69,7 +68,7 @@ static int read_environment(const struct option_spec *specs, size_t count, struc
 		if (text == NULL || *text == '\0')
 			continue;
 		hm_fmt(where, sizeof where, "environment %s", specs[i].env);
-		r = set_value(&specs[i], where, text, e);
+		r = option_set(&specs[i], where, text, e);
 		if (r < 0)
 			return r;
 	}
@@ -111,7 +110,7 @@ int options_parse(const struct option_spec *specs, size_t count, int argc, char 
 		if (r != 'o')
 			return hm_err_set(e, HM_EINVAL, "unknown option \"%s\"; see --help", argv[at]);
 		hm_fmt(where, sizeof where, "--%s", specs[index].name);
-		r = set_value(&specs[index], where, optarg != NULL ? optarg : "true", e);
+		r = option_set(&specs[index], where, optarg != NULL ? optarg : "true", e);
 		if (r < 0)
 			return r;
 	}

@@ -35,6 +35,10 @@ enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
 int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, int *first_operand,
 		  struct hm_err *e) HM_MUST_USE;
 
+/* Sets one option from text, for a third source (a configuration file). `where` names the source in the message:
+ * "--name", "environment NAME". OPTION_TEXT and OPTION_CHOICE borrow the text. */
+int option_set(const struct option_spec *o, const char *where, const char *text, struct hm_err *e) HM_MUST_USE;
+
 /* Prints usage, one option a line, to stdout. */
 void options_print_help(const char *usage, const struct option_spec *specs, size_t count);
 
