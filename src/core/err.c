@@ -87,8 +87,7 @@ const char *hm_code_name(int code)
 		[HM_EUNSUPPORTED] = "not supported",
 		[HM_EINTERNAL] = "internal error",
 	};
+	unsigned n = code < 0 ? 0u - (unsigned)code : (unsigned)code;
 
-	if (code < 0)
-		code = -code;
-	return code < HM_CODE_COUNT ? names[code] : "unknown error";
+	return n < HM_CODE_COUNT ? names[n] : "unknown error";
 }
