@@ -11,10 +11,10 @@ bool array_reserve(void *items, size_t *cap, size_t want, size_t size)
 
 	if (want <= *cap)
 		return true;
+	if (want > SIZE_MAX / 4 / size) /* so that no doubling overflows */
+		return false;
 	while (n < want)
 		n *= 2;
-	if (n > SIZE_MAX / 2 / size)
-		return false;
 	memcpy(&p, items, sizeof p);
 	p = realloc(p, n * size);
 	if (p == NULL)

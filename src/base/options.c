@@ -25,6 +25,8 @@ static bool is_choice(const char *choices, const char *text)
 {
 	size_t n = strlen(text);
 
+	if (strchr(text, '|') != NULL)
+		return false;
 	for (const char *at = choices; at != NULL; at = strchr(at, '|')) {
 		at += *at == '|';
 		if (strncmp(at, text, n) == 0 && (at[n] == '|' || at[n] == '\0') && n > 0)
