@@ -83,6 +83,7 @@ int slots_new(const struct inventory *inv, const struct slots_config *config, st
 		r = cut_card(&inv->cards[i], config, &s->cards[s->count], e);
 		if (r < 0)
 			return r;
+		s->uuid_n[s->count] = strlen(inv->cards[i].uuid);
 		s->at[s->count++] = i;
 	}
 	*out = HM_STEAL(s);
@@ -144,7 +145,7 @@ int slot_id_parse(const struct slots *s, const char *id, struct slot_ref *out, s
 		return hm_err_set(e, HM_EPROTO, "device id \"%.*s\" is not <GPU-UUID>" HM_DEVICE_ID_SEPARATOR "<slot>",
 				  (int)n, id);
 	for (size_t i = 0; i < s->count; i++) {
-		if (!piece_is(uuid, s->cards[i].card->uuid))
+		if (uuid.n != s->uuid_n[i] || memcmp(uuid.p, s->cards[i].card->uuid, uuid.n) != 0)
 			continue;
 		if (number >= s->cards[i].slots)
 			return hm_err_set(e, HM_ENOTFOUND, "device id \"%s\": its card has %u slots", id,

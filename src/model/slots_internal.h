@@ -7,7 +7,8 @@
 struct slots {
 	const struct inventory *inv; /* borrowed */
 	struct slot_card cards[HM_MAX_CARDS];
-	size_t at[HM_MAX_CARDS]; /* a card's place in the inventory */
+	size_t at[HM_MAX_CARDS];     /* a card's place in the inventory */
+	size_t uuid_n[HM_MAX_CARDS]; /* length of its UUID: 16,000 ids are looked up in one call */
 	size_t count;
 	enum slicing slicing;
 };
