@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,29 +69,39 @@ static int sync_folder(const char *path)
 	return r < 0 && errno == EINVAL ? 0 : r; /* a file system without fsync of folders */
 }
 
-static int write_file(const char *tmp, const void *bytes, size_t n, mode_t mode, const char *path)
+static int write_file(const char *tmp, const void *bytes, size_t n, mode_t mode, const char *path, bool sync)
 {
 	hm_auto_fd fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 
-	if (fd < 0 || fchmod(fd, mode) < 0 || write_all(fd, bytes, n) < 0 || fsync(fd) < 0)
+	if (fd < 0 || fchmod(fd, mode) < 0 || write_all(fd, bytes, n) < 0 || (sync && fsync(fd) < 0))
 		return -1;
 	return rename(tmp, path);
 }
 
-int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e)
+static int replace(const char *path, const void *bytes, size_t n, mode_t mode, bool sync, struct hm_err *e)
 {
 	char tmp[PATH_BYTES];
 
 	if (hm_fmt(tmp, sizeof tmp, "%s.tmp-%d", path, (int)getpid()) >= sizeof tmp)
 		return hm_err_set(e, HM_EINVAL, "write: the path is too long: %.64s...", path);
-	if (write_file(tmp, bytes, n, mode, path) < 0) {
+	if (write_file(tmp, bytes, n, mode, path, sync) < 0) {
 		int r = hm_err_errno(e, errno, "write %s", path);
 		unlink(tmp);
 		return r;
 	}
-	if (sync_folder(path) < 0)
+	if (sync && sync_folder(path) < 0)
 		return hm_err_errno(e, errno, "write %s: fsync of its folder", path);
 	return 0;
+}
+
+int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e)
+{
+	return replace(path, bytes, n, mode, true, e);
+}
+
+int file_swap(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e)
+{
+	return replace(path, bytes, n, mode, false, e);
 }
 
 int file_mkdirs(const char *path, mode_t mode, struct hm_err *e)

@@ -15,6 +15,10 @@ int file_read(const char *path, size_t max_bytes, struct str *out, struct hm_err
 /* Writes "<path>.tmp-<pid>", fsyncs it, renames it onto path, fsyncs the folder. On failure nothing is left. */
 int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;
 
+/* As file_replace without the fsyncs: a reader sees the old or the new file, a power cut may lose both. For files that
+ * are written anew whenever they are needed. */
+int file_swap(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;
+
 /* The folder and its missing parents. An existing folder is fine (its mode stays). */
 int file_mkdirs(const char *path, mode_t mode, struct hm_err *e) HM_MUST_USE;
 

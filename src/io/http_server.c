@@ -1,0 +1,310 @@
+#include "io/http_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core/cursor.h"
+#include "core/fmt.h"
+#include "core/link.h"
+#include "core/num.h"
+
+enum { SWEEP_MS = 500, BACKLOG = 64 };
+
+struct http_server {
+	struct loop *loop;
+	const struct http_page *pages;
+	size_t page_count;
+	void *arg;
+	int fd;
+	struct loop_fd *ready;
+	struct loop_timer *sweep;
+	struct link connections; /* oldest first */
+	size_t connection_count;
+};
+
+/* READING until the blank line, WRITING the answer, DRAINING until the peer closes: closing at once with unread input
+ * would reset the connection and could lose the answer. */
+enum state { READING, WRITING, DRAINING };
+
+struct connection {
+	struct link link;
+	struct http_server *server;
+	enum state state;
+	int fd;
+	struct loop_fd *ready;
+	uint64_t since_ms;
+	struct str in, out;
+	size_t sent;
+};
+
+static void connection_free(struct connection *c)
+{
+	link_remove(&c->link);
+	c->server->connection_count--;
+	loop_fd_free(c->ready);
+	close(c->fd);
+	str_fini(&c->in);
+	str_fini(&c->out);
+	free(c);
+}
+
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} reasons[] = {
+		{ 200, "OK" },
+		{ 400, "Bad Request" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 503, "Service Unavailable" },
+	};
+
+	for (size_t i = 0; i < HM_COUNT(reasons); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Internal Server Error";
+}
+
+static void write_answer(struct connection *c, int status, const struct str *body, bool head)
+{
+	str_addf(&c->out,
+		 "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+		 "Connection: close\r\n%s\r\n",
+		 status, reason_of(status), body->n, status == 405 ? "Allow: GET, HEAD\r\n" : "");
+	if (!head)
+		str_add_n(&c->out, str_text(body), body->n);
+	c->state = WRITING;
+}
+
+static int get_page(const struct http_server *s, struct piece path, struct str *body)
+{
+	const char *query = memchr(path.p, '?', path.n);
+
+	if (query != NULL)
+		path.n = (size_t)(query - path.p);
+	for (size_t i = 0; i < s->page_count; i++)
+		if (piece_is(path, s->pages[i].path))
+			return s->pages[i].get(s->arg, body);
+	return 404;
+}
+
+static void answer(struct connection *c)
+{
+	hm_auto_str body = { 0 };
+	struct cur at = cur_of(str_text(&c->in), c->in.n);
+	struct piece method = cur_until(&at, ' '), path = cur_until(&at, ' '), version = cur_until(&at, '\n');
+	bool head = piece_is(method, "HEAD");
+	int status;
+
+	if (at.bad || path.n == 0 || path.p[0] != '/' || !piece_starts(version, "HTTP/1."))
+		status = 400;
+	else if (!head && !piece_is(method, "GET"))
+		status = 405;
+	else
+		status = get_page(c->server, path, &body);
+	if (str_failed(&body))
+		status = 503;
+	if (body.n == 0)
+		str_addf(&body, "%s\n", reason_of(status));
+	write_answer(c, status, &body, head);
+}
+
+/* True while the connection may go on. */
+static bool read_some(struct connection *c)
+{
+	char buf[4096];
+	ssize_t n = recv(c->fd, buf, sizeof buf, 0);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (n == 0)
+		return false;
+	if (c->state != READING)
+		return true;
+	str_add_n(&c->in, buf, (size_t)n);
+	if (str_failed(&c->in))
+		return false;
+	if (memmem(c->in.p, c->in.n, "\r\n\r\n", 4) != NULL || memmem(c->in.p, c->in.n, "\n\n", 2) != NULL)
+		answer(c);
+	else if (c->in.n > HTTP_MAX_REQUEST_BYTES)
+		write_answer(c, 431, &(struct str) { 0 }, false);
+	return true;
+}
+
+static bool write_some(struct connection *c)
+{
+	ssize_t n;
+
+	if (str_failed(&c->out))
+		return false;
+	n = send(c->fd, c->out.p + c->sent, c->out.n - c->sent, MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	c->sent += (size_t)n;
+	if (c->sent == c->out.n) {
+		shutdown(c->fd, SHUT_WR);
+		c->state = DRAINING;
+	}
+	return true;
+}
+
+static void on_connection(void *arg, int events)
+{
+	struct connection *c = arg;
+	bool ok = true;
+
+	if (events & LOOP_READ)
+		ok = read_some(c);
+	if (ok && c->state == WRITING)
+		ok = write_some(c);
+	if (ok && loop_fd_set(c->ready, c->state == WRITING ? LOOP_READ | LOOP_WRITE : LOOP_READ) < 0)
+		ok = false;
+	if (!ok)
+		connection_free(c);
+}
+
+static void on_sweep(void *arg)
+{
+	struct http_server *s = arg;
+	uint64_t now = loop_now_ms(s->loop);
+
+	LIST_FOR_EACH (&s->connections, it) {
+		struct connection *c = HM_CONTAINER(it, struct connection, link);
+
+		if (now - c->since_ms >= HTTP_DEADLINE_MS)
+			connection_free(c);
+	}
+	if (!list_empty(&s->connections))
+		loop_timer_arm(s->sweep, SWEEP_MS);
+}
+
+static void take(struct http_server *s, int fd)
+{
+	struct connection *c = calloc(1, sizeof *c);
+	struct hm_err e;
+	int on = 1;
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	if (s->connection_count == HTTP_MAX_CONNECTIONS)
+		connection_free(HM_CONTAINER(list_first(&s->connections), struct connection, link));
+	*c = (struct connection) { .server = s, .fd = fd, .since_ms = loop_now_ms(s->loop) };
+	link_append(&s->connections, &c->link);
+	s->connection_count++;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	if (loop_fd_new(s->loop, fd, LOOP_READ, on_connection, c, &c->ready, &e) < 0)
+		connection_free(c);
+	else
+		loop_timer_arm(s->sweep, SWEEP_MS);
+}
+
+static void on_accept(void *arg, int events)
+{
+	struct http_server *s = arg;
+
+	(void)events;
+	for (int n = 0; n < BACKLOG; n++) {
+		int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return;
+		take(s, fd);
+	}
+}
+
+/* "host:port" with the host in brackets where it is IPv6. */
+static int parse_address(const char *text, struct sockaddr_storage *out, socklen_t *n, struct hm_err *e)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+	const char *colon = strrchr(text, ':');
+	char host[64];
+	uint64_t port;
+
+	memset(out, 0, sizeof *out);
+	if (colon == NULL || (size_t)(colon - text) >= sizeof host || !num_u64_str(colon + 1, 65535, &port))
+		return hm_err_set(e, HM_EINVAL, "\"%s\" is not of the form ADDRESS:PORT", text);
+	hm_fmt(host, sizeof host, "%.*s", (int)(colon - text), text);
+	if (host[0] == '[' && colon > text + 1 && colon[-1] == ']') {
+		host[colon - text - 1] = '\0';
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons((uint16_t)port);
+		*n = sizeof *v6;
+		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1)
+			return 0;
+	} else {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons((uint16_t)port);
+		*n = sizeof *v4;
+		if (host[0] == '\0' || inet_pton(AF_INET, host, &v4->sin_addr) == 1)
+			return 0;
+	}
+	return hm_err_set(e, HM_EINVAL, "\"%s\": the address is neither IPv4 nor [IPv6]", text);
+}
+
+static int listen_at(struct http_server *s, const char *address, struct hm_err *e)
+{
+	struct sockaddr_storage to;
+	socklen_t n;
+	int on = 1;
+
+	if (parse_address(address, &to, &n, e) < 0)
+		return -e->code;
+	s->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (s->fd < 0)
+		return hm_err_errno(e, errno, "%s", address);
+	setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(s->fd, (struct sockaddr *)&to, n) < 0 || listen(s->fd, BACKLOG) < 0)
+		return hm_err_errno(e, errno, "%s", address);
+	return 0;
+}
+
+int http_server_new(struct loop *l, const char *address, const struct http_page *pages, size_t count, void *arg,
+		    struct http_server **out, struct hm_err *e)
+{
+	hm_auto(http_server) *s = calloc(1, sizeof *s);
+
+	if (s == NULL)
+		return hm_err_set(e, HM_ENOMEM, "HTTP server");
+	*s = (struct http_server) { .loop = l, .pages = pages, .page_count = count, .arg = arg, .fd = -1 };
+	list_init(&s->connections);
+	if (listen_at(s, address, e) < 0 || loop_timer_new(l, on_sweep, s, &s->sweep, e) < 0 ||
+	    loop_fd_new(l, s->fd, LOOP_READ, on_accept, s, &s->ready, e) < 0)
+		return hm_err_wrap(e, "HTTP server");
+	*out = HM_STEAL(s);
+	return 0;
+}
+
+void http_server_free(struct http_server *s)
+{
+	if (s == NULL)
+		return;
+	while (!list_empty(&s->connections))
+		connection_free(HM_CONTAINER(list_first(&s->connections), struct connection, link));
+	loop_fd_free(s->ready);
+	loop_timer_free(s->sweep);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+unsigned http_server_port(const struct http_server *s)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof at;
+
+	if (getsockname(s->fd, (struct sockaddr *)&at, &n) < 0)
+		return 0;
+	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+					      : ((struct sockaddr_in *)&at)->sin_port);
+}
