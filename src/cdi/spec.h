@@ -17,6 +17,7 @@ struct cdi_mount {
 	char *host_path, *container_path;
 	char **options; /* "ro", "nosuid", "nodev", "rbind" ... */
 	size_t option_count;
+	char *type; /* "tmpfs" ...; NULL where none is told */
 };
 struct cdi_node {
 	char *path, *host_path, *permissions; /* host_path, permissions may be NULL */
@@ -25,6 +26,8 @@ struct cdi_hook {
 	char *name, *path; /* "createContainer" */
 	char **args;
 	size_t arg_count;
+	char **envs; /* "NAME=VALUE" */
+	size_t env_count;
 };
 /* containerEdits; all owned. */
 struct cdi_edits {
@@ -39,7 +42,9 @@ struct cdi_edits {
 };
 
 void cdi_edits_fini(struct cdi_edits *e);
-/* Strings are copied; -HM_ENOMEM leaves the edits as they were. cdi_add_env replaces the same name. */
+/* Strings are copied; -HM_ENOMEM leaves the edits as they were (cdi_edits_append too), -HM_EINVAL what the runtime
+ * would refuse: an empty path or name, '=' in an env name, permissions of other letters than r, w, m. cdi_add_env
+ * replaces the same name. */
 int cdi_add_env(struct cdi_edits *e, const char *name, const char *value) HM_MUST_USE;
 int cdi_add_mount(struct cdi_edits *e, const char *host, const char *container, bool read_only) HM_MUST_USE;
 int cdi_add_node(struct cdi_edits *e, const char *path, const char *host_path, const char *permissions) HM_MUST_USE;
@@ -56,7 +61,9 @@ struct cdi_spec {
 	struct cdi_edits edits; /* of the whole spec: apply to each device */
 };
 
-/* Reads JSON (or YAML, as nvidia-ctk writes by default). -HM_EPROTO names what is wrong. */
+/* Reads JSON (or YAML, as nvidia-ctk writes by default). -HM_EPROTO names what is wrong: what containerd would refuse
+ * is refused. Unknown fields are ignored, and so are device numbers, modes and owners: the runtime takes them from the
+ * node. */
 int cdi_spec_parse(const char *text, size_t n, struct cdi_spec **out, struct hm_err *e) HM_MUST_USE;
 void cdi_spec_free(struct cdi_spec *s);
 HM_DEFINE_AUTO(cdi_spec, cdi_spec_free);

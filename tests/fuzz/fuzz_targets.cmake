@@ -1,0 +1,3 @@
+hm_fuzz(checkpoint LIBS kubelet)
+hm_fuzz(cdi_spec LIBS cdi)
+hm_fuzz(dp_messages LIBS kubelet)

@@ -1,0 +1,57 @@
+#include "kubelet/base64.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/macros.h"
+
+/* RFC 4648, section 10, and what it leaves to the decoder. */
+static void decodes(void **state)
+{
+	static const struct {
+		const char *text, *want; /* NULL: refused */
+	} cases[] = {
+		{ "", "" },
+		{ "Zg==", "f" },
+		{ "Zm8=", "fo" },
+		{ "Zm9v", "foo" },
+		{ "Zm9vYg==", "foob" },
+		{ "Zm9vYmE=", "fooba" },
+		{ "Zm9vYmFy", "foobar" },
+		{ "+/+/", "\xfb\xff\xbf" },
+		{ "Zg=", NULL },
+		{ "Zg", NULL },
+		{ "Z===", NULL },
+		{ "====", NULL },
+		{ "Zg==Zg==", NULL },
+		{ "Zm=v", NULL },
+		{ "Zm9v\n", NULL },
+		{ "Zm9-", NULL },
+		{ "Zh==", NULL }, /* unused bits set */
+		{ "Zm9=", NULL },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		uint8_t out[16];
+		size_t n = 99;
+		bool ok = base64_decode(cases[i].text, strlen(cases[i].text), out, &n);
+
+		if (ok != (cases[i].want != NULL))
+			fail_msg("\"%s\" was %s", cases[i].text, ok ? "taken" : "refused");
+		if (!ok)
+			continue;
+		assert_int_equal(n, strlen(cases[i].want));
+		assert_memory_equal(out, cases[i].want, n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(decodes) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+#include "kubelet/checkpoint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+
+#include "core/macros.h"
+#include "harness/sweep.h"
+
+#define HEAD "{\"Data\":{\"PodDeviceEntries\":["
+#define TAIL "],\"RegisteredDevices\":{}},\"Checksum\":1}"
+#define ENTRY(ids, answer)                                                                                             \
+	"{\"PodUID\":\"u\",\"ContainerName\":\"c\",\"ResourceName\":\"r\",\"DeviceIDs\":" ids ",\"AllocResp\":" answer \
+	"}"
+
+/* The pod of real-cluster.md 2 as a 1.34.4 kubelet wrote it: i2 and a hold the same set, i1 and side overlap. */
+static void real_kubelet(void **state)
+{
+	static const struct {
+		const char *ids[2];
+		size_t id_count;
+		const char *owners[2]; /* container, twice where two entries have that set */
+		const char *cdi[2];
+	} cases[] = {
+		{ { "g0::0" }, 1, { "c" }, { "hami.io/vgpu=g0-0.dn7zha57oexq" } },
+		{ { "g0::1", "g0::2" }, 2, { "i1" }, { "hami.io/vgpu=g0-1_g0-2.dn7zhbtubygw" } },
+		{ { "g0::2", "g0::1" }, 2, { "i1" }, { "hami.io/vgpu=g0-1_g0-2.dn7zhbtubygw" } },
+		{ { "g0::1" }, 1, { "side" }, { "hami.io/vgpu=g0-1.dn7zhbtwkztf" } },
+		{ { "g0::2" },
+		  1,
+		  { "i2", "a" },
+		  { "hami.io/vgpu=g0-2.dn7zhbty2qlh", "hami.io/vgpu=g0-2.dn7zhbtzyz89" } },
+		{ { "g0::3" }, 1, { "b" }, { "hami.io/vgpu=g0-3.dn7zhbu2b0u2" } },
+		{ { "g1::0" }, 1, { NULL }, { NULL } },
+	};
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e = { 0 };
+
+	(void)state;
+	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-init-sidecar-two.json", &c, &e), 0);
+	assert_int_equal(c->count, 6);
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		size_t at = 0;
+
+		for (size_t k = 0; k < 2 && cases[i].owners[k] != NULL; k++) {
+			const struct checkpoint_entry *m =
+				checkpoint_match(c, "hami.com/vgpu", cases[i].ids, cases[i].id_count, &at);
+
+			assert_non_null(m);
+			assert_string_equal(m->container, cases[i].owners[k]);
+			assert_int_equal(m->cdi_count, 1);
+			assert_string_equal(m->cdi_names[0], cases[i].cdi[k]);
+		}
+		assert_null(checkpoint_match(c, "hami.com/vgpu", cases[i].ids, cases[i].id_count, &at));
+		at = 0;
+		assert_null(checkpoint_match(c, "other.com/vgpu", cases[i].ids, cases[i].id_count, &at));
+	}
+	assert_string_equal(c->entries[0].pod_uid, "46228fc2-d3f4-4552-a939-588182f8f397");
+}
+
+static void empty(void **state)
+{
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e = { 0 };
+	size_t at = 0;
+
+	(void)state;
+	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-empty.json", &c, &e), 0);
+	assert_int_equal(c->count, 0);
+	assert_null(checkpoint_match(c, "r", NULL, 0, &at));
+	checkpoint_free(HM_STEAL(c));
+	assert_int_equal(checkpoint_read(HM_GOLDEN "no-such-file", &c, &e), -HM_ENOTFOUND);
+	assert_null(c);
+}
+
+/* Ids over several NUMA nodes are one set; CDI names may stand in annotations (kubelets before 1.29). */
+static void numa_and_annotations(void **state)
+{
+	/* annotations{key:"cdi.k8s.io/x" value:"v/c=1,v/c=2"} annotations{key:"other" value:"z"}
+	 * cdi_devices{name:"v/c=0"} */
+	static const char text[] =
+		HEAD ENTRY("{\"1\":[\"b\"],\"-1\":null,\"0\":[\"c\",\"a\"]}",
+			   "\"IhsKDGNkaS5rOHMuaW8veBILdi9jPTEsdi9jPTIiCgoFb3RoZXISAXoqBwoFdi9jPTA=\"") TAIL;
+	hm_auto(checkpoint) *c = NULL;
+	const char *want[] = { "c", "b", "a" };
+	const struct checkpoint_entry *m;
+	struct hm_err e = { 0 };
+	size_t at = 0;
+
+	(void)state;
+	if (checkpoint_parse(text, sizeof text - 1, &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	m = checkpoint_match(c, "r", want, 3, &at);
+	assert_non_null(m);
+	assert_string_equal(m->ids[0], "a");
+	assert_string_equal(m->ids[2], "c");
+	assert_int_equal(m->cdi_count, 3);
+	assert_string_equal(m->cdi_names[0], "v/c=0");
+	assert_string_equal(m->cdi_names[1], "v/c=1");
+	assert_string_equal(m->cdi_names[2], "v/c=2");
+	at = 0;
+	assert_null(checkpoint_match(c, "r", want, 2, &at)); /* a part of the set is not the set */
+}
+
+static void refused(void **state)
+{
+	static const struct {
+		const char *text, *msg; /* behind "kubelet checkpoint: " */
+	} cases[] = {
+		{ "", "no JSON object" },
+		{ "[]", "no JSON object" },
+		{ HEAD ENTRY("{}", "null") TAIL "x", "text behind the JSON object" },
+		{ HEAD, "no JSON object" },
+		{ "{\"Checksum\":1}", "Data is missing" },
+		{ "{\"Data\":{},\"Data\":{}}", "Data stands there twice" },
+		{ "{\"Data\":[]}", "Data is no object" },
+		{ "{\"Data\":{\"PodDeviceEntries\":{}}}", "PodDeviceEntries is no list" },
+		{ "{\"Data\":{}}", "PodDeviceEntries is missing" },
+		{ HEAD "7" TAIL, "entry 0: no object" },
+		{ HEAD "{}" TAIL, "entry 0: PodUID is missing" },
+		{ HEAD "{\"PodUID\":\"\"}" TAIL, "entry 0: PodUID is not 1 to 253 printable characters" },
+		{ HEAD "{\"PodUID\":\"a\\nb\"}" TAIL, "entry 0: PodUID is not 1 to 253 printable characters" },
+		{ HEAD "{\"PodUID\":\"a\\u0000b\"}" TAIL, "NUL inside" },
+		{ HEAD "{\"PodUID\":7}" TAIL, "entry 0: PodUID is not 1 to 253 printable characters" },
+		{ HEAD ENTRY("{\"0\":[\"a\"]}", "null") "," ENTRY("[\"a\"]", "null") TAIL,
+		  "entry 1: DeviceIDs is no object of lists by NUMA node (a kubelet before 1.20?)" },
+		{ HEAD ENTRY("{\"0\":\"a\"}", "null") TAIL, "entry 0: DeviceIDs of a NUMA node is no list" },
+		{ HEAD ENTRY("{\"0\":[\"a\",7]}", "null") TAIL,
+		  "entry 0: a device id is not 1 to 253 printable characters" },
+		{ HEAD ENTRY("{\"0\":[\"a\"],\"1\":[\"a\"]}", "null") TAIL, "entry 0: device id a stands there twice" },
+		{ HEAD ENTRY("{}", "7") TAIL, "entry 0: AllocResp is no text" },
+		{ HEAD ENTRY("{}", "\"a\"") TAIL, "entry 0: AllocResp is no base64" },
+		{ HEAD ENTRY("{}", "\"KiAK\"") TAIL, "entry 0: the 3 bytes are no AllocResp" },
+		{ HEAD ENTRY("{}", "\"KgMKASA=\"") TAIL, "entry 0: a CDI name is not 1 to 253 printable characters" },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		struct checkpoint *c = NULL;
+		struct hm_err e = { 0 };
+
+		if (checkpoint_parse(cases[i].text, strlen(cases[i].text), &c, &e) == 0)
+			fail_msg("taken: %s", cases[i].text);
+		assert_null(c);
+		assert_memory_equal(e.msg, "kubelet checkpoint: ", 20);
+		assert_string_equal(e.msg + 20, cases[i].msg);
+	}
+}
+
+/* Cut anywhere, a real file is refused. */
+static void cut(void **state)
+{
+	static const char text[] = HEAD ENTRY("{\"0\":[\"a\"]}", "\"KgMKAXg=\"") TAIL;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof text - 1; n++) {
+		struct checkpoint *c = NULL;
+
+		assert_true(checkpoint_parse(text, n, &c, NULL) < 0);
+		assert_null(c);
+	}
+}
+
+static void *sweep_malloc(size_t n)
+{
+	return malloc(n);
+}
+
+static void sweep_free(void *p)
+{
+	free(p);
+}
+
+static int scenario(void *arg)
+{
+	static const char text[] = HEAD ENTRY("{\"0\":[\"a\",\"b\"]}", "\"KgMKAXg=\"") "," ENTRY("{}", "null") TAIL;
+	cJSON_Hooks hooks = { sweep_malloc, sweep_free };
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e;
+	int r;
+
+	(void)arg;
+	cJSON_InitHooks(&hooks); /* cJSON's allocations fail too */
+	r = checkpoint_parse(text, sizeof text - 1, &c, &e);
+	cJSON_InitHooks(NULL);
+	if (r < 0)
+		assert_null(c);
+	return r;
+}
+
+static void sweep(void **state)
+{
+	(void)state;
+	sweep_check("checkpoint", scenario, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(real_kubelet), cmocka_unit_test(empty), cmocka_unit_test(numa_and_annotations),
+		cmocka_unit_test(refused),      cmocka_unit_test(cut),   cmocka_unit_test(sweep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
