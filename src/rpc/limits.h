@@ -11,6 +11,8 @@ enum {
 	RPC_SETTINGS_TIMEOUT_MS = 10000,   /* a connection that is silent for so long is closed */
 	RPC_WINDOW_BYTES = 1048576,        /* flow control, connection and stream */
 	RPC_MAX_RESETS_PER_SECOND = 200,   /* RST_STREAM frames of a peer, averaged; then GOAWAY and close */
+	RPC_MAX_RESET_BURST = 1000,        /* what it may send at once after a quiet time */
+	RPC_MAX_BUFFERED_BYTES = 67108864, /* unfinished requests and unsent answers of one connection together */
 	RPC_MAX_OUTBOUND_ACKS = 1000,      /* PING and SETTINGS answers that a peer lets pile up */
 	RPC_MAX_MESSAGE_TEXT_BYTES = 1024, /* grpc-message before encoding */
 };
