@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/log.h"
+
 struct loop {
 	struct event_base *base;
+	struct event *wake; /* ends the wait of loop_run_once */
 };
 
 struct loop_fd {
@@ -28,19 +31,34 @@ struct loop_signal {
 	void *arg;
 };
 
+static void wake(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg;
+}
+
+/* libevent's own complaints become log lines like all others. */
+static void on_libevent_log(int severity, const char *msg)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_warn("libevent", KV("what", msg));
+}
+
 int loop_new(struct loop **out, struct hm_err *e)
 {
 	struct loop *l = calloc(1, sizeof *l);
 	struct event_config *cfg = event_config_new();
 
+	event_set_log_callback(on_libevent_log);
 	if (l != NULL && cfg != NULL) {
 		event_config_set_flag(cfg, EVENT_BASE_FLAG_NO_CACHE_TIME | EVENT_BASE_FLAG_PRECISE_TIMER);
 		l->base = event_base_new_with_config(cfg);
 	}
 	if (cfg != NULL)
 		event_config_free(cfg);
-	if (l == NULL || l->base == NULL) {
-		free(l);
+	if (l != NULL && l->base != NULL)
+		l->wake = evtimer_new(l->base, wake, NULL);
+	if (l == NULL || l->wake == NULL) {
+		loop_free(l);
 		return hm_err_set(e, HM_ENOMEM, "event loop");
 	}
 	*out = l;
@@ -51,7 +69,10 @@ void loop_free(struct loop *l)
 {
 	if (l == NULL)
 		return;
-	event_base_free(l->base);
+	if (l->wake != NULL)
+		event_free(l->wake);
+	if (l->base != NULL)
+		event_base_free(l->base);
 	free(l);
 }
 
@@ -62,18 +83,16 @@ int loop_run(struct loop *l, struct hm_err *e)
 	return 0;
 }
 
-static void wake(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd, (void)what, (void)arg;
-}
-
 int loop_run_once(struct loop *l, uint32_t wait_ms, struct hm_err *e)
 {
 	struct timeval tv = { wait_ms / 1000, (wait_ms % 1000) * 1000L };
+	int r;
 
-	if (wait_ms > 0 && event_base_once(l->base, -1, EV_TIMEOUT, wake, NULL, &tv) < 0)
+	if (wait_ms > 0 && evtimer_add(l->wake, &tv) < 0)
 		return hm_err_set(e, HM_ENOMEM, "event loop: wake-up timer");
-	if (event_base_loop(l->base, wait_ms > 0 ? EVLOOP_ONCE : EVLOOP_NONBLOCK) < 0)
+	r = event_base_loop(l->base, wait_ms > 0 ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
+	evtimer_del(l->wake);
+	if (r < 0)
 		return hm_err_set(e, HM_EIO, "event loop failed");
 	return 0;
 }
