@@ -1,0 +1,35 @@
+/* The loaded NVML, for this folder only. */
+#ifndef HM_GPU_DRIVER_H
+#define HM_GPU_DRIVER_H
+
+#include <stdbool.h>
+
+#include "abi/nvml.h"
+#include "core/err.h"
+#include "gpu/scan.h"
+
+struct gpu_driver {
+	void *library;
+	bool initialised;
+	char *sysfs; /* owned; root of /sys/bus/pci/devices */
+#define X(call, core) __typeof__(call) *call;
+#include "gpu/nvml_calls.def"
+#undef X
+};
+
+/* Calls d->call(...), or says NVML_ERROR_FUNCTION_NOT_FOUND where the library lacks it. */
+#define NVML(d, call, ...) ((d)->call == NULL ? NVML_ERROR_FUNCTION_NOT_FOUND : (d)->call(__VA_ARGS__))
+
+/* NVML's text of a result; never NULL. */
+const char *driver_error_text(const struct gpu_driver *d, int result);
+
+/* Sets "<call>: NVML says <text>" (or that the library lacks it) and returns the negative code that fits. */
+int driver_error(const struct gpu_driver *d, int result, const char *call, struct hm_err *e);
+
+/* The card's handle, by UUID. */
+int driver_card(struct gpu_driver *d, const char *uuid, struct nvml_device **out, struct hm_err *e) HM_MUST_USE;
+
+/* Fills the links of an inventory whose cards are done; handles[i] is card i. What cannot be read is LINK_NONE. */
+void links_read(struct gpu_driver *d, struct nvml_device *const *handles, struct inventory *inv);
+
+#endif

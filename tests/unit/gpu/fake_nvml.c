@@ -1,0 +1,250 @@
+/* Built twice: as it is, and with FAKE_OLD as a library that has only the calls of the oldest drivers. */
+#include "unit/gpu/fake_nvml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "abi/nvml.h"
+
+#pragma GCC visibility push(default)
+
+extern struct fake fake;
+struct fake fake;
+
+static struct fake_card *card_of(struct nvml_device *device)
+{
+	return (struct fake_card *)(void *)device;
+}
+
+static int fault(const char *call, struct nvml_device *device)
+{
+	for (unsigned i = 0; i < FAKE_FAULTS; i++) {
+		int card = fake.faults[i].card;
+
+		if (fake.faults[i].call != NULL && strcmp(fake.faults[i].call, call) == 0 &&
+		    (card < 0 || &fake.cards[card] == card_of(device)))
+			return fake.faults[i].result;
+	}
+	return NVML_SUCCESS;
+}
+
+#define FAULT(device)                                                                                                  \
+	do {                                                                                                           \
+		int result_ = fault(__func__, device);                                                                 \
+		if (result_ != NVML_SUCCESS)                                                                           \
+			return result_;                                                                                \
+	} while (0)
+
+static int copy(char *out, unsigned length, const char *text)
+{
+	if (strlen(text) >= length)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	snprintf(out, length, "%s", text);
+	return NVML_SUCCESS;
+}
+
+int nvmlInit_v2(void)
+{
+	FAULT(NULL);
+	fake.inits++;
+	return NVML_SUCCESS;
+}
+
+int nvmlShutdown(void)
+{
+	fake.inits--;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+	FAULT(NULL);
+	*count = fake.count;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device)
+{
+	*device = (struct nvml_device *)(void *)&fake.cards[index];
+	FAULT(*device);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
+{
+	for (unsigned i = 0; i < fake.count; i++) {
+		*device = (struct nvml_device *)(void *)&fake.cards[i];
+		if (strcmp(fake.cards[i].uuid, uuid) != 0)
+			continue;
+		FAULT(*device);
+		return NVML_SUCCESS;
+	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned length)
+{
+	FAULT(device);
+	return copy(uuid, length, card_of(device)->uuid);
+}
+
+int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
+{
+	const struct fake_card *c = card_of(device);
+
+	FAULT(device);
+	*memory = (struct nvml_memory) { c->total, c->total - c->reserved - c->used, c->reserved + c->used };
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMinorNumber(struct nvml_device *device, unsigned *minor)
+{
+	FAULT(device);
+	*minor = card_of(device)->minor;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, unsigned *count, struct nvml_process_info_v1 *out)
+{
+	const struct fake_card *c = card_of(device);
+
+	FAULT(device);
+	if (c->compute_count > *count) {
+		*count = c->compute_count;
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	}
+	*count = c->compute_count;
+	for (unsigned i = 0; i < *count; i++)
+		out[i] = (struct nvml_process_info_v1) { c->compute[i].pid, c->compute[i].used };
+	return NVML_SUCCESS;
+}
+
+#ifndef FAKE_OLD
+const char *nvmlErrorString(int result)
+{
+	return result == NVML_ERROR_GPU_IS_LOST ? "GPU is lost" : "some error";
+}
+
+int nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+	FAULT(NULL);
+	return copy(version, length, "550.54.15");
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+	FAULT(NULL);
+	*version = 12040;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned length)
+{
+	FAULT(device);
+	return copy(name, length, card_of(device)->name);
+}
+
+int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *pci)
+{
+	const struct fake_card *c = card_of(device);
+
+	FAULT(device);
+	memset(pci, 0, sizeof *pci);
+	pci->domain = c->domain;
+	pci->bus = c->bus;
+	pci->device = c->device;
+	return copy(pci->bus_id, sizeof pci->bus_id, c->bus_id);
+}
+
+int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
+{
+	const struct fake_card *c = card_of(device);
+
+	FAULT(device);
+	if (memory->version != NVML_MEMORY_V2)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	*memory = (struct nvml_memory_v2) { NVML_MEMORY_V2, c->total, c->reserved, c->total - c->reserved - c->used,
+					    c->used };
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryAffinity(struct nvml_device *device, unsigned words, unsigned long *nodes, unsigned scope)
+{
+	FAULT(device);
+	if (words == 0 || scope != NVML_AFFINITY_SCOPE_NODE)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	nodes[0] = card_of(device)->numa_mask;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned *pending)
+{
+	FAULT(device);
+	*current = *pending = card_of(device)->mig;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b, unsigned *level)
+{
+	FAULT(a);
+	FAULT(b);
+	*level = fake.ancestor;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active)
+{
+	FAULT(device);
+	if (link >= FAKE_LINKS)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*active = card_of(device)->links[link].to != -3;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned link, struct nvml_pci_info *pci)
+{
+	int to = card_of(device)->links[link].to;
+
+	FAULT(device);
+	memset(pci, 0, sizeof *pci);
+	return copy(pci->bus_id, sizeof pci->bus_id, to >= 0 ? fake.cards[to].bus_id : "00000000:FE:00.0");
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, unsigned link, unsigned *type)
+{
+	FAULT(device);
+	*type = card_of(device)->links[link].to == -1 ? NVML_NVLINK_DEVICE_SWITCH : NVML_NVLINK_DEVICE_UNKNOWN;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)
+{
+	FAULT(device);
+	*utilization = (struct nvml_utilization) { card_of(device)->busy, card_of(device)->memory_busy };
+	return NVML_SUCCESS;
+}
+
+static int list(const struct fake_process *from, unsigned n, unsigned *count, struct nvml_process_info *out)
+{
+	if (n > *count) {
+		*count = n;
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	}
+	*count = n;
+	for (unsigned i = 0; i < n; i++)
+		out[i] = (struct nvml_process_info) { from[i].pid, from[i].used, NVML_NO_INSTANCE, NVML_NO_INSTANCE };
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count, struct nvml_process_info *out)
+{
+	FAULT(device);
+	return list(card_of(device)->compute, card_of(device)->compute_count, count, out);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(struct nvml_device *device, unsigned *count, struct nvml_process_info *out)
+{
+	FAULT(device);
+	return list(card_of(device)->graphics, card_of(device)->graphics_count, count, out);
+}
+#endif

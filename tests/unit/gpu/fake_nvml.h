@@ -1,0 +1,42 @@
+/* A small NVML of its own for the tests of src/gpu: what it answers is in one struct that the test changes. */
+#ifndef HM_TESTS_GPU_FAKE_NVML_H
+#define HM_TESTS_GPU_FAKE_NVML_H
+
+#include <stdint.h>
+
+enum { FAKE_CARDS = 20, FAKE_LINKS = 18, FAKE_PROCESSES = 300, FAKE_FAULTS = 4 };
+
+struct fake_link {
+	int to; /* card, -1: a switch, -2: unknown end, -3: the link is off */
+};
+
+struct fake_process {
+	unsigned pid;
+	unsigned long long used;
+};
+
+struct fake_card {
+	char uuid[80], name[96], bus_id[32];
+	unsigned minor, domain, bus, device;
+	uint64_t total, reserved, used;
+	unsigned long numa_mask;
+	unsigned mig;
+	struct fake_link links[FAKE_LINKS];
+	struct fake_process compute[FAKE_PROCESSES], graphics[4];
+	unsigned compute_count, graphics_count;
+	unsigned busy, memory_busy;
+};
+
+struct fake {
+	unsigned count;
+	struct fake_card cards[FAKE_CARDS];
+	unsigned ancestor; /* of any pair */
+	struct {
+		const char *call;
+		int card; /* -1: any */
+		int result;
+	} faults[FAKE_FAULTS];
+	int inits; /* nvmlInit less nvmlShutdown */
+};
+
+#endif
