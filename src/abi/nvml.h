@@ -1,4 +1,4 @@
-/* Our own declarations of the NVML interface (libnvidia-ml.so.1): what we call, hook or simulate, nothing else.
+/* Our own declarations of the NVML interface (libnvidia-ml.so.1): what we call, hook or answer, nothing else.
  * Results are `int` (an enum of NVML's, NVML_SUCCESS is 0), handles are opaque pointers. To call through dlsym:
  *
  *     __typeof__(nvmlInit_v2) *init;

@@ -255,11 +255,11 @@ static int parse_address(const char *text, struct sockaddr_storage *out, socklen
 static int listen_at(struct http_server *s, const char *address, struct hm_err *e)
 {
 	struct sockaddr_storage to;
-	socklen_t n;
-	int on = 1;
+	socklen_t n = 0;
+	int on = 1, r = parse_address(address, &to, &n, e);
 
-	if (parse_address(address, &to, &n, e) < 0)
-		return -e->code;
+	if (r < 0)
+		return r;
 	s->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (s->fd < 0)
 		return hm_err_errno(e, errno, "%s", address);
