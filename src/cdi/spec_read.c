@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "cdi/edits.h"
 #include "cdi/names.h"
+#include "io/yaml.h"
 
 /* More would be no CDI spec; and the reader's memory stays bounded by the text anyway. */
 enum { MAX_SPEC_BYTES = 4 * 1024 * 1024, MAX_DEVICES = 65536 };
@@ -32,11 +31,6 @@ const struct cdi_device *cdi_spec_device(const struct cdi_spec *s, const char *n
 			return &s->devices[i];
 	}
 	return NULL;
-}
-
-static void auto_json(cJSON **p)
-{
-	cJSON_Delete(*p);
 }
 
 /* The member or NULL; null counts as absent, as it does for the runtimes. Twice is an error. */
@@ -286,32 +280,28 @@ static bool has_nul(const char *text, size_t n)
 	return memchr(text, '\0', n) != NULL || memmem(text, n, "\\u0000", 6) != NULL;
 }
 
-static const char *skip_space(const char *p, const char *end)
+/* JSON where the first thing is '{'; YAML could read that too, but knows fewer of JSON's escapes. */
+static bool is_json(const char *text, size_t n)
 {
-	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-		p++;
-	return p;
+	size_t i = 0;
+
+	while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
+		i++;
+	return i < n && text[i] == '{';
 }
 
-static int parse_tree(const char *text, size_t n, cJSON **out, struct hm_err *e)
+static int parse_tree(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
 {
-	const char *end = NULL;
-
 	if (n > MAX_SPEC_BYTES)
 		return hm_err_set(e, HM_ELIMIT, "%zu bytes, at most %d are read", n, MAX_SPEC_BYTES);
 	if (has_nul(text, n))
 		return hm_err_set(e, HM_EPROTO, "NUL inside");
-	*out = cJSON_ParseWithLengthOpts(text, n, &end, false);
-	if (*out == NULL)
-		return hm_err_set(e, HM_EPROTO, "no JSON at byte %zu", end == NULL ? (size_t)0 : (size_t)(end - text));
-	if (skip_space(end, text + n) != text + n)
-		return hm_err_set(e, HM_EPROTO, "text behind the JSON object");
-	return 0;
+	return is_json(text, n) ? json_parse(text, n, out, e) : yaml_parse(text, n, out, e);
 }
 
 int cdi_spec_parse(const char *text, size_t n, struct cdi_spec **out, struct hm_err *e)
 {
-	__attribute__((cleanup(auto_json))) cJSON *root = NULL;
+	hm_auto(cJSON) *root = NULL;
 	struct hm_err own;
 
 	e = e != NULL ? e : &own;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "io/file.h"
+#include "io/json.h"
 #include "kubelet/base64.h"
 #include "kubelet/pb.h"
 #include "kubelet/proto/device_plugin.pb-c.h"
@@ -41,15 +40,6 @@ void checkpoint_free(struct checkpoint *c)
 		entry_fini(&c->entries[i]);
 	free(c->entries);
 	free(c);
-}
-
-static void json_free(cJSON *j)
-{
-	cJSON_Delete(j);
-}
-static inline void auto_json(cJSON **p)
-{
-	json_free(*p);
 }
 
 /* The member, which must stand there exactly once. cJSON keeps duplicates; two readers could then see two files. */
@@ -259,28 +249,19 @@ static bool has_nul(const char *text, size_t n)
 	return memchr(text, '\0', n) != NULL || memmem(text, n, "\\u0000", 6) != NULL;
 }
 
-static bool only_space(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-		p++;
-	return p == end;
-}
-
 static int parse(const char *text, size_t n, struct checkpoint **out, struct hm_err *e)
 {
-	__attribute__((cleanup(auto_json))) cJSON *root = NULL;
+	hm_auto(cJSON) *root = NULL;
 	hm_auto(checkpoint) *c = NULL;
-	const char *end = NULL;
 
 	if (n > CHECKPOINT_MAX_BYTES)
 		return hm_err_set(e, HM_ELIMIT, "%zu bytes, at most %d are read", n, CHECKPOINT_MAX_BYTES);
 	if (has_nul(text, n))
 		return hm_err_set(e, HM_EPROTO, "NUL inside");
-	root = cJSON_ParseWithLengthOpts(text, n, &end, false);
-	if (root == NULL || !cJSON_IsObject(root))
+	if (json_parse(text, n, &root, e) < 0)
+		return -e->code;
+	if (!cJSON_IsObject(root))
 		return hm_err_set(e, HM_EPROTO, "no JSON object");
-	if (!only_space(end, text + n))
-		return hm_err_set(e, HM_EPROTO, "text behind the JSON object");
 	c = calloc(1, sizeof *c);
 	if (c == NULL)
 		return hm_err_set(e, HM_ENOMEM, "checkpoint");

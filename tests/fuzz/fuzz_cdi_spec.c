@@ -1,11 +1,9 @@
 /* Whatever is taken can be written as a spec of ours (if it has edits), read back, and comes out as the same bytes. */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
 #include <string.h>
 
 #include "cdi/spec.h"
 #include "core/check.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

@@ -1,10 +1,8 @@
 /* Whatever is taken has whole entries, and each of them is found again by its own set. */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
 
 #include "core/check.h"
 #include "kubelet/checkpoint.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

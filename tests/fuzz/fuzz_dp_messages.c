@@ -1,11 +1,9 @@
 /* Every request message on the same bytes; the first byte picks. */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
 #include <string.h>
 
 #include "core/check.h"
 #include "kubelet/messages.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void allocate(const uint8_t *data, size_t n)
 {

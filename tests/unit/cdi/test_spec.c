@@ -56,6 +56,29 @@ static void reads_nvidia(void **state)
 	check_nvidia(s);
 }
 
+/* The same as nvidia-ctk writes it by default. */
+static void reads_yaml(void **state)
+{
+	static const char text[] =
+		"---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- containerEdits:\n    deviceNodes:\n"
+		"    - path: /dev/nvidia0\n  name: \"0\"\n- containerEdits:\n    env:\n    - X=a=b\n"
+		"    deviceNodes:\n    - path: /dev/nvidia1\n      permissions: rw\n"
+		"      hostPath: /run/nvidia/driver/dev/nvidia1\n  name: GPU-1\ncontainerEdits:\n"
+		"  deviceNodes:\n  - path: /dev/nvidiactl\n  env:\n  - NVIDIA_VISIBLE_DEVICES=void\n"
+		"  hooks:\n  - args:\n    - nvidia-cdi-hook\n    - update-ldcache\n"
+		"    env: [NVIDIA_CTK_DEBUG=false]\n    hookName: createContainer\n"
+		"    path: /usr/bin/nvidia-cdi-hook\n  mounts:\n  - containerPath: /usr/lib/libcuda.so.1\n"
+		"    hostPath: /usr/lib/libcuda.so.1\n    options:\n    - ro\n    - nosuid\n    - nodev\n"
+		"    - bind\n";
+	hm_auto(cdi_spec) *s = NULL;
+	struct hm_err e = { 0 };
+
+	(void)state;
+	if (cdi_spec_parse(text, sizeof text - 1, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	check_nvidia(s);
+}
+
 /* The bytes are a contract: a PreStart of the same limits must not change the file. */
 static void writes(void **state)
 {
@@ -101,8 +124,8 @@ static void read_refuses(void **state)
 		const char *text, *msg;
 	} cases[] = {
 		{ "[]", "no object" },
-		{ "{\"a\":x}", "no JSON at byte 5" },
-		{ "{}x", "text behind the JSON object" },
+		{ "{\"a\":x}", "line 1, column 6: not JSON" },
+		{ "{}x", "line 1, column 3: something behind the JSON value" },
 		{ "{\"a\":\"\\u0000\"}", "NUL inside" },
 		{ "{}", "cdiVersion is missing" },
 		{ "{\"cdiVersion\":\"9.0.0\"}", "cdiVersion \"9.0.0\" is not known here: 0.x and 1.x are read" },
@@ -184,8 +207,8 @@ static void sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_nvidia), cmocka_unit_test(writes), cmocka_unit_test(write_refuses),
-		cmocka_unit_test(read_refuses), cmocka_unit_test(sweep),
+		cmocka_unit_test(reads_nvidia),  cmocka_unit_test(reads_yaml),   cmocka_unit_test(writes),
+		cmocka_unit_test(write_refuses), cmocka_unit_test(read_refuses), cmocka_unit_test(sweep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

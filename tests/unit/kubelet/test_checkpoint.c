@@ -111,10 +111,10 @@ static void refused(void **state)
 	static const struct {
 		const char *text, *msg; /* behind "kubelet checkpoint: " */
 	} cases[] = {
-		{ "", "no JSON object" },
+		{ "", "empty" },
 		{ "[]", "no JSON object" },
-		{ HEAD ENTRY("{}", "null") TAIL "x", "text behind the JSON object" },
-		{ HEAD, "no JSON object" },
+		{ HEAD ENTRY("{}", "null") TAIL "x", "line 1, column 154: something behind the JSON value" },
+		{ "{", "line 1, column 1: not JSON" },
 		{ "{\"Checksum\":1}", "Data is missing" },
 		{ "{\"Data\":{},\"Data\":{}}", "Data stands there twice" },
 		{ "{\"Data\":[]}", "Data is no object" },
