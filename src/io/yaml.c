@@ -207,6 +207,8 @@ static int parse_value_of(struct parser *p, struct cJSON *object, const yaml_eve
 		return fail(p, HM_EPROTO, key, "a key that is no text");
 	if (strlen(name) != key->data.scalar.length)
 		return fail(p, HM_EPROTO, key, "a NUL byte in a key");
+	if (cJSON_GetArraySize(object) >= YAML_MAX_KEYS)
+		return fail(p, HM_ELIMIT, key, "too many keys in one object");
 	if (cJSON_GetObjectItemCaseSensitive(object, name) != NULL)
 		return hm_err_set(p->e, HM_EPROTO, "line %zu: key \"%.60s\" is repeated", line_of(key), name);
 	r = next_event(p, &event);

@@ -11,7 +11,11 @@
 #include "core/err.h"
 #include "io/json.h"
 
-enum { YAML_MAX_NODES = 200000, YAML_MAX_DEPTH = 64 };
+enum {
+	YAML_MAX_NODES = 200000,
+	YAML_MAX_DEPTH = 64,
+	YAML_MAX_KEYS = 4096, /* of one object: looking for a repeated one is linear */
+};
 
 /* -HM_EPROTO "line 7: ...", -HM_ELIMIT, -HM_ENOMEM. Free with json_free (hm_auto(cJSON)). */
 int yaml_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e) HM_MUST_USE;
