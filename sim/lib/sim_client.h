@@ -25,6 +25,10 @@ enum sim_result {
 /* Connects once per process (again after fork: the child starts with nothing). Cheap when connected. */
 enum sim_result sim_attach(void);
 const struct sim_node *sim_node(void); /* read-only view; NULL before sim_attach */
+/* Forgets the node where this process holds nothing on it, so that sim_attach can find a reloaded driver. */
+void sim_detach(void);
+/* SIM_OK, or SIM_LOST while the card is off the bus or this process's state on it is gone. */
+enum sim_result sim_card_state(unsigned card);
 
 /* Charges and returns device memory of this process on a card: bytes are rounded up by the caller. `kind` is for status
  * displays: context overhead or data. Atomic against other processes; never above the card's memory. */
@@ -32,6 +36,7 @@ enum sim_mem_kind { SIM_MEM_DATA, SIM_MEM_CONTEXT };
 enum sim_result sim_mem_charge(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
 enum sim_result sim_mem_release(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
 uint64_t sim_mem_used(unsigned card); /* by all, stray holds and reserved included */
+uint64_t sim_mem_own(unsigned card);  /* by this process, context included */
 
 /* Compute: queues `busy_ns` of work of this process on the card's engine behind what this process queued before;
  * *ticket names its end. Time slices between processes; on a virtual clock sim_work_wait advances it instead of
@@ -40,6 +45,11 @@ enum sim_result sim_work_submit(unsigned card, uint64_t busy_ns, uint64_t *ticke
 bool sim_work_done(unsigned card, uint64_t ticket);
 enum sim_result sim_work_wait(unsigned card, uint64_t ticket); /* SIM_LOST where the card is lost meanwhile */
 uint64_t sim_now_ns(void);                                     /* the node's clock: wall or virtual */
+/* When (sim_now_ns) the ticket was reached, for event timing. busy_ns 0 gives a ticket that ends with what was queued
+ * before. SIM_NOT_FOUND: not reached yet, or more than SIM_RUN_LOG interruptions ago, or nothing was ever queued. */
+enum sim_result sim_work_end_ns(unsigned card, uint64_t ticket, uint64_t *ns);
+enum sim_result sim_sleep_until(uint64_t ns); /* the node's clock; advances a virtual one */
+enum sim_result sim_sync(void);               /* all cards' engines up to now, utilisation samples with them */
 
 /* Fault injection for `call` (an NVML name) on a card: the code to answer, or 0. `nvml-hang` sleeps inside. */
 int sim_nvml_fault(unsigned card, const char *call);
