@@ -31,8 +31,8 @@ enum { WHO_PID_BITS = 22 };
 /* struct region_head.meta: pid-namespace inode | number of uses of the slot. An inode of 0: not claimed yet. */
 enum { META_NAMESPACE_BITS = 32 };
 
-/* struct region_lane.op: state | card | settles the whole slot | sequence number. */
-enum { OP_STATE_BITS = 2, OP_CARD_BITS = 4, OP_WHOLE_BITS = 1 };
+/* struct region_lane.op: state | card | sequence number. */
+enum { OP_STATE_BITS = 2, OP_CARD_BITS = 4 };
 enum { OP_IDLE = 0, OP_PENDING = 1, OP_APPLIED = 2 };
 
 /* Written once, by the creator. */
@@ -79,7 +79,7 @@ struct region_head {
 };
 
 /* One operation at a time. A balance may be negative: memory is freed by whichever lane is at hand. The charge of a
- * process is the sum over its lanes. */
+ * process is the sum over its lanes, modulo 2^64. */
 struct region_lane {
 	_Atomic uint64_t op;
 	_Atomic uint64_t after; /* this lane's balance on the card of `op` once the operation has taken effect */

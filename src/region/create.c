@@ -168,5 +168,7 @@ int region_create(const char *path, const struct limits *limits, struct hm_err *
 	if (limits->count > HM_MAX_CARDS)
 		return hm_err_set(e, HM_EINVAL, "make usage region %s: %zu cards", path, limits->count);
 	r = create(path, limits, e);
-	return r < 0 ? hm_err_wrap(e, "make usage region %s", path) : 0;
+	if (r < 0)
+		hm_err_wrap(e, "make usage region %s", path);
+	return r;
 }

@@ -22,11 +22,10 @@
  * That W may change and change back unnoticed (ABA) is harmless: only its value matters to step 6.
  *
  * Clearing a dead slot (one speaker at a time, by the reap lock):
- *  a. Settle each lane as above.
- *  b. For each card with a sum over the lanes: steps 1 to 6 on lane 0 with WHOLE set and delta = -sum: one swap, so the
- *     counter is never below what the living hold, nor above.
- *  c. Store BAL = 0 on all lanes; OP = (number, IDLE).
- *  A speaker killed in between leaves the same traces: WHOLE and taken effect means do c again, else b starts anew. */
+ *  a. Settle each lane as above: BAL = L.after where it took effect, OP = (number, IDLE).
+ *  b. For each card whose balances have a sum: one operation of lane 0 by -sum. It is one swap, so the counter is never
+ *     below what the living hold, nor above; the balances that stay behind cancel out.
+ *  A speaker killed in between leaves what any killed process leaves: the next one starts at a. */
 #include "region/ledger.h"
 
 #include <sched.h>
@@ -37,17 +36,12 @@
 enum { MAX_TRIES = 1000000 }; /* a sane neighbour lets us in after a few; more is sabotage */
 enum { MAX_PEAK_TRIES = 1000, MAX_LANE_WAITS = 100000 };
 
-enum {
-	OP_CARD_SHIFT = OP_STATE_BITS,
-	OP_WHOLE_SHIFT = OP_CARD_SHIFT + OP_CARD_BITS,
-	OP_NUMBER_SHIFT = OP_WHOLE_SHIFT + OP_WHOLE_BITS
-};
+enum { OP_CARD_SHIFT = OP_STATE_BITS, OP_NUMBER_SHIFT = OP_CARD_SHIFT + OP_CARD_BITS };
 enum { MARK_MASK = (1 << USED_MARK_BITS) - 1 };
 
 struct op {
 	uint64_t number;
 	unsigned state, card;
-	bool whole;
 };
 
 static struct op op_unpack(uint64_t w)
@@ -56,14 +50,12 @@ static struct op op_unpack(uint64_t w)
 		.number = w >> OP_NUMBER_SHIFT,
 		.state = w & ((1U << OP_STATE_BITS) - 1),
 		.card = (w >> OP_CARD_SHIFT) & ((1U << OP_CARD_BITS) - 1),
-		.whole = (w >> OP_WHOLE_SHIFT & 1) != 0,
 	};
 }
 
 static uint64_t op_pack(struct op op)
 {
-	return op.number << OP_NUMBER_SHIFT | (uint64_t)op.whole << OP_WHOLE_SHIFT |
-	       (uint64_t)op.card << OP_CARD_SHIFT | op.state;
+	return op.number << OP_NUMBER_SHIFT | (uint64_t)op.card << OP_CARD_SHIFT | op.state;
 }
 
 /* Slot, lane and mark, as they stand above the bytes. */
@@ -114,8 +106,7 @@ struct change {
 	unsigned slot, lane, card;
 	uint64_t delta; /* modulo 2^64 */
 	uint64_t limit; /* of the sum, when delta is positive */
-	bool whole;
-	bool below; /* out: the counter held less than was given back */
+	bool below;     /* out: the counter held less than was given back */
 };
 
 static bool fits(const struct change *c, uint64_t bytes)
@@ -150,21 +141,10 @@ static enum ledger_result take_effect(struct region_layout *r, struct change *c,
 	return LEDGER_LOST;
 }
 
-static void zero_balances(struct region_layout *r, unsigned slot, unsigned card)
+/* Steps 7 and 8. */
+static void book(struct region_lane *lane, struct op op)
 {
-	for (unsigned i = 0; i < REGION_LANES; i++) {
-		if (shared_load(&r->lanes[slot][i].balance[card]) != 0)
-			shared_store(&r->lanes[slot][i].balance[card], 0);
-	}
-}
-
-/* Steps 7 and 8, or c. */
-static void book(struct region_layout *r, unsigned slot, struct region_lane *lane, struct op op)
-{
-	if (op.whole)
-		zero_balances(r, slot, op.card);
-	else
-		shared_store(&lane->balance[op.card], shared_load(&lane->after));
+	shared_store(&lane->balance[op.card], shared_load(&lane->after));
 	op.state = OP_IDLE;
 	shared_store(&lane->op, op_pack(op));
 }
@@ -175,19 +155,15 @@ static enum ledger_result operate(struct region_layout *r, struct change *c)
 	struct op op = op_unpack(shared_load(&lane->op));
 	uint64_t word = shared_load(&r->counters[c->card].used);
 	enum ledger_result result;
-	uint64_t before;
 
-	op = (struct op) { .number = op.number + 1, .card = c->card, .state = OP_PENDING, .whole = c->whole };
+	op = (struct op) { .number = op.number + 1, .card = c->card, .state = OP_PENDING };
 	if (used_tag(word) == tag_of(c->slot, c->lane, op.number))
 		op.number++;
-	if (!c->whole) {
-		before = shared_load(&lane->balance[c->card]);
-		shared_store(&lane->after, before + c->delta);
-	}
+	shared_store(&lane->after, shared_load(&lane->balance[c->card]) + c->delta);
 	shared_store(&lane->op, op_pack(op));
 	result = take_effect(r, c, op.number);
 	if (result == LEDGER_OK) {
-		book(r, c->slot, lane, op);
+		book(lane, op);
 		return c->below ? LEDGER_LOST : LEDGER_OK;
 	}
 	op.state = OP_IDLE;
@@ -264,7 +240,7 @@ uint64_t lane_balance(const struct region_lane *lane, unsigned slot, unsigned nu
 {
 	struct op op = op_unpack(shared_load(&lane->op));
 
-	if (op.card == card && !op.whole && took_effect(op, slot, number, used_word))
+	if (op.card == card && took_effect(op, slot, number, used_word))
 		return shared_load(&lane->after);
 	return shared_load(&lane->balance[card]);
 }
@@ -290,20 +266,19 @@ static void settle_lane(struct region_layout *r, unsigned slot, unsigned number)
 	word = shared_load(&r->counters[op.card].used);
 	op = op_unpack(shared_load(&lane->op));
 	if (took_effect(op, slot, number, word)) {
-		book(r, slot, lane, op);
+		book(lane, op);
 		return;
 	}
 	op.state = OP_IDLE;
 	shared_store(&lane->op, op_pack(op));
 }
 
-static bool all_zero(struct region_layout *r, unsigned slot, unsigned card)
+static void zero_balances(struct region_layout *r, unsigned slot, unsigned card)
 {
 	for (unsigned i = 0; i < REGION_LANES; i++) {
 		if (shared_load(&r->lanes[slot][i].balance[card]) != 0)
-			return false;
+			shared_store(&r->lanes[slot][i].balance[card], 0);
 	}
-	return true;
 }
 
 bool ledger_clear_slot(struct region_layout *r, unsigned slot)
@@ -313,15 +288,10 @@ bool ledger_clear_slot(struct region_layout *r, unsigned slot)
 	for (unsigned i = 0; i < REGION_LANES; i++)
 		settle_lane(r, slot, i);
 	for (unsigned card = 0; card < HM_MAX_CARDS; card++) {
-		uint64_t sum;
-		struct change c;
+		uint64_t sum = ledger_slot_used(r, slot, card);
+		struct change c = { .slot = slot, .card = card, .delta = 0 - sum };
 
-		/* Also where the lanes' balances cancel out: zeroing them one by one would not survive a kill. */
-		if (all_zero(r, slot, card))
-			continue;
-		sum = ledger_slot_used(r, slot, card);
-		c = (struct change) { .slot = slot, .card = card, .delta = 0 - sum, .whole = true };
-		if (sum <= REGION_MAX_BYTES && operate(r, &c) == LEDGER_OK)
+		if (sum == 0 || (sum <= REGION_MAX_BYTES && operate(r, &c) == LEDGER_OK))
 			continue;
 		sane = false; /* scribbled upon: what is left cannot be told from noise */
 		zero_balances(r, slot, card);

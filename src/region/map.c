@@ -61,7 +61,8 @@ int region_open_file(const char *path, bool writable, struct region_header *h, s
 	r = check_file(fd, h, e);
 	if (r < 0) {
 		close(fd);
-		return hm_err_wrap(e, "usage region %s", path);
+		hm_err_wrap(e, "usage region %s", path);
+		return r;
 	}
 	return fd;
 }

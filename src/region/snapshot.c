@@ -139,5 +139,7 @@ int region_snapshot(const char *path, struct region_snapshot *out, struct hm_err
 	if (r == 0 && processes != NULL)
 		r = read_processes(&rd, e);
 	close(rd.fd);
-	return r < 0 ? hm_err_wrap(e, "usage region %s", path) : 0;
+	if (r < 0)
+		hm_err_wrap(e, "usage region %s", path);
+	return r;
 }
