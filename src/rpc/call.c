@@ -266,7 +266,7 @@ static void call_data(struct rpc_stream *s, const uint8_t *bytes, size_t n)
 		end_answer(call, RPC_INTERNAL, "more than one message in the request");
 		return;
 	}
-	if (!rpc_stream_may_buffer(s, n)) {
+	if (!rpc_stream_may_receive(s, n)) {
 		end_answer(call, RPC_RESOURCE_EXHAUSTED, "too many bytes of unfinished calls on this connection");
 		return;
 	}
@@ -346,7 +346,7 @@ static int send_message(struct rpc_call *call, const uint8_t *msg, size_t n, boo
 				  RPC_MAX_SEND_BYTES);
 	if (call->finished)
 		return hm_err_set(e, HM_EAGAIN, "the call has ended");
-	if (!rpc_stream_may_buffer(s, n))
+	if (!rpc_stream_may_send(s, n))
 		return hm_err_set(e, HM_ELIMIT, "%zu bytes wait on this connection: the peer does not read",
 				  s->conn->buffered);
 	if (!(latest ? send_queue_push_latest : send_queue_push)(&s->out, msg, n))

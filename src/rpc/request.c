@@ -87,7 +87,7 @@ static void request_data(struct rpc_stream *s, const uint8_t *bytes, size_t n)
 		return; /* a page for people: the end says what it was */
 	while (n > 0 && !r->done) {
 		enum grpc_next next = GRPC_BAD;
-		bool room = rpc_stream_may_buffer(s, n);
+		bool room = rpc_stream_may_receive(s, n);
 
 		if (room)
 			next = grpc_feed(&s->in, bytes, n, &used);

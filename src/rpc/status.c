@@ -33,7 +33,7 @@ const char *rpc_status_name(int status)
 
 int rpc_status_of(int hm_code)
 {
-	int code = hm_code < 0 ? -(hm_code + 1) + 1 : hm_code; /* INT_MIN must not overflow */
-
-	return code >= 0 && code < HM_CODE_COUNT ? statuses[code] : RPC_UNKNOWN;
+	if (hm_code <= -HM_CODE_COUNT || hm_code >= HM_CODE_COUNT)
+		return RPC_UNKNOWN;
+	return statuses[hm_code < 0 ? -hm_code : hm_code];
 }

@@ -26,9 +26,14 @@ void rpc_stream_account(struct rpc_stream *s)
 	s->charged = now;
 }
 
-bool rpc_stream_may_buffer(const struct rpc_stream *s, size_t n)
+bool rpc_stream_may_send(const struct rpc_stream *s, size_t n)
 {
 	return s->conn->buffered <= RPC_MAX_BUFFERED_BYTES && n <= RPC_MAX_BUFFERED_BYTES - s->conn->buffered;
+}
+
+bool rpc_stream_may_receive(const struct rpc_stream *s, size_t n)
+{
+	return s->in.have + n <= s->in.cap || rpc_stream_may_send(s, n);
 }
 
 void rpc_stream_set_deadline(struct rpc_stream *s, uint64_t at_ms)

@@ -69,8 +69,9 @@ void rpc_stream_init(struct rpc_stream *s, struct rpc_conn *c, int32_t id, size_
 void rpc_stream_fini(struct rpc_stream *s);
 /* To be called after the stream's buffers changed. */
 void rpc_stream_account(struct rpc_stream *s);
-/* Whether n more bytes may be buffered on this connection. */
-bool rpc_stream_may_buffer(const struct rpc_stream *s, size_t n);
+/* Whether this connection may hold n more bytes: to send, and received (what fits into the stream's buffer is free). */
+bool rpc_stream_may_send(const struct rpc_stream *s, size_t n);
+bool rpc_stream_may_receive(const struct rpc_stream *s, size_t n);
 void rpc_stream_set_deadline(struct rpc_stream *s, uint64_t at_ms);
 /* Lets nghttp2 ask for data again. */
 void rpc_stream_resume(struct rpc_stream *s);
