@@ -12,6 +12,7 @@
 struct rpc_client {
 	struct loop *loop;
 	struct rpc_peer *peer; /* NULL once the connection ended */
+	bool freeing;
 };
 
 static void on_closed(void *arg)
@@ -63,8 +64,9 @@ int rpc_client_new(struct loop *l, const char *path, struct rpc_client **out, st
 
 void rpc_client_free(struct rpc_client *c)
 {
-	if (c == NULL)
+	if (c == NULL || c->freeing)
 		return;
+	c->freeing = true;
 	rpc_peer_free(HM_STEAL(c->peer));
 	free(c);
 }

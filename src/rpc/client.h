@@ -16,7 +16,8 @@ struct rpc_request;
 /* Connects at once (a unix connect ends or fails immediately): -HM_ENOTFOUND no such socket, -HM_EAGAIN refused or
  * backlog full: try again soon. */
 int rpc_client_new(struct loop *l, const char *path, struct rpc_client **out, struct hm_err *e) HM_MUST_USE;
-/* Pending requests end CANCELLED, their callbacks run before this returns. Allowed inside a callback. */
+/* Pending requests end CANCELLED, their callbacks run before this returns. Allowed inside a callback, those that it
+ * runs itself included (where it then does nothing). */
 void rpc_client_free(struct rpc_client *c);
 HM_DEFINE_AUTO(rpc_client, rpc_client_free);
 

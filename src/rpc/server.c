@@ -29,6 +29,7 @@ struct rpc_server {
 	struct loop_fd *watch;
 	struct loop_timer *resume; /* accepting, after a pause */
 	struct link peers;         /* oldest first */
+	bool freeing;
 };
 
 int rpc_server_owns_socket(const struct rpc_server *s)
@@ -194,8 +195,9 @@ int rpc_server_new(struct loop *l, const char *path, const struct rpc_method *me
 
 void rpc_server_free(struct rpc_server *s)
 {
-	if (s == NULL)
+	if (s == NULL || s->freeing)
 		return;
+	s->freeing = true;
 	if (s->ino != 0 && rpc_server_owns_socket(s))
 		unlink(s->address.sun_path);
 	loop_timer_free(s->resume);

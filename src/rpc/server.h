@@ -27,7 +27,8 @@ struct rpc_method {
  * the server's life. */
 int rpc_server_new(struct loop *l, const char *path, const struct rpc_method *methods, size_t count, void *arg,
 		   struct rpc_server **out, struct hm_err *e) HM_MUST_USE;
-/* Unfinished calls end UNAVAILABLE, GOAWAY, close; the socket file is removed if it is still ours (same inode). */
+/* Unfinished calls end UNAVAILABLE, GOAWAY, close; the socket file is removed if it is still ours (same inode). Allowed
+ * inside a handler; `gone` of the unfinished calls, that one's too, runs before this returns. */
 void rpc_server_free(struct rpc_server *s);
 HM_DEFINE_AUTO(rpc_server, rpc_server_free);
 
