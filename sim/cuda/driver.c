@@ -1,0 +1,218 @@
+#include "sim/cuda/state.h"
+
+#include <pthread.h>
+
+#include "core/macros.h"
+#include "sim/cuda/handles.h"
+#include "sim/cuda/visible.h"
+
+struct cu_state cu;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void cu_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void cu_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* As the real driver: a process that had called cuInit has children that cannot use CUDA, whatever they hold. One that
+ * had not may fork freely. The lock is taken around fork so that the child's copy is never one that another thread
+ * holds. */
+static void after_fork_in_child(void)
+{
+	cu.forked = cu.ready;
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	pthread_atfork(cu_lock, cu_unlock, after_fork_in_child);
+}
+
+__attribute__((destructor)) static void on_unload(void)
+{
+	cu.ended = true;
+}
+
+CUresult cu_code(enum sim_result result)
+{
+	static const CUresult codes[] = {
+		[SIM_OK] = CUDA_SUCCESS,
+		[SIM_NO_NODE] = CUDA_ERROR_NO_DEVICE,
+		[SIM_NO_CARD] = CUDA_ERROR_INVALID_DEVICE,
+		[SIM_NO_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
+		/* A card that fell off the bus shows as 999 in the driver, whatever is asked. */
+		[SIM_LOST] = CUDA_ERROR_UNKNOWN,
+		[SIM_NOT_FOUND] = CUDA_ERROR_INVALID_VALUE,
+		[SIM_RELOADED] = CUDA_ERROR_UNKNOWN,
+		[SIM_FAILED] = CUDA_ERROR_UNKNOWN,
+	};
+	return (size_t)result < HM_COUNT(codes) ? codes[result] : CUDA_ERROR_UNKNOWN;
+}
+
+CUresult cu_enter(void)
+{
+	cu_lock();
+	if (HM_LIKELY(cu.ready && !cu.forked && !cu.ended))
+		return CUDA_SUCCESS;
+	CUresult rc = cu.ended ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
+	cu_unlock();
+	return rc;
+}
+
+CUresult cu_leave(CUresult rc)
+{
+	cu_unlock();
+	return rc;
+}
+
+CUresult cu_enter_device(CUdevice dev, struct cu_device **out)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (dev < 0 || (unsigned)dev >= cu.count)
+		return cu_leave(CUDA_ERROR_INVALID_DEVICE);
+	*out = &cu.devices[dev];
+	return CUDA_SUCCESS;
+}
+
+CUresult cu_enter_context(struct CUctx_st **out)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = cu_context_get(NULL, out);
+	return rc == CUDA_SUCCESS ? rc : cu_leave(rc);
+}
+
+const struct sim_card_info *cu_info(unsigned device)
+{
+	return &sim_node()->cards[cu.devices[device].card].info;
+}
+
+struct cu_stamp cu_stamp_now(unsigned device)
+{
+	const struct sim_node *node = sim_node();
+
+	return (struct cu_stamp) {
+		.epoch = atomic_load_explicit(&node->cards[cu.devices[device].card].epoch, memory_order_relaxed),
+		.generation = atomic_load_explicit(&node->generation, memory_order_relaxed),
+	};
+}
+
+CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
+{
+	return cu_code(sim_mem_charge(cu.devices[device].card, kind, bytes));
+}
+
+void cu_discharge(unsigned device, struct cu_stamp stamp, enum sim_mem_kind kind, uint64_t bytes)
+{
+	struct cu_stamp now = cu_stamp_now(device);
+
+	if (stamp.epoch == now.epoch && stamp.generation == now.generation && bytes > 0)
+		(void)sim_mem_release(cu.devices[device].card, kind,
+				      bytes); /* a card lost just now has nothing of ours */
+}
+
+CUresult cu_wait(struct CUctx_st *ctx, uint64_t ticket)
+{
+	if (ticket == 0)
+		return CUDA_SUCCESS;
+	unsigned card = cu.devices[ctx->device].card;
+	uint64_t id = ctx->id;
+
+	cu_unlock();
+	CUresult rc = cu_code(sim_work_wait(card, ticket));
+	cu_lock();
+	if (rc != CUDA_SUCCESS && cu_handle_is(ctx, CU_CONTEXT) && ctx->id == id)
+		ctx->sticky = rc;
+	return rc;
+}
+
+static CUresult init_locked(void)
+{
+	if (cu.ended)
+		return CUDA_ERROR_DEINITIALIZED;
+	if (cu.forked)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (cu.ready)
+		return CUDA_SUCCESS;
+	CUresult rc = cu_code(sim_attach());
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	unsigned cards[SIM_MAX_CARDS];
+
+	cu.count = cu_visible_devices(cards);
+	if (cu.count == 0)
+		return CUDA_ERROR_NO_DEVICE;
+	for (unsigned i = 0; i < cu.count; i++)
+		cu.devices[i].card = cards[i];
+	cu.ready = true;
+	return CUDA_SUCCESS;
+}
+
+CU_EXPORT CUresult cuInit(unsigned flags)
+{
+	if (flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	cu_lock();
+	return cu_leave(init_locked());
+}
+
+CU_EXPORT CUresult cuDriverGetVersion(int *version)
+{
+	if (version == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = cu_driver_version();
+	return CUDA_SUCCESS;
+}
+
+/* Without a node the library still knows its own version, as a real libcuda without a kernel module. */
+int cu_driver_version(void)
+{
+	if (cu.ended || cu.forked || sim_attach() != SIM_OK || sim_node()->cuda_version == 0)
+		return CU_DRIVER_VERSION;
+	return HM_MIN((int)sim_node()->cuda_version, (int)CU_DRIVER_VERSION);
+}
+
+struct named_code {
+	CUresult code;
+	const char *name, *text;
+};
+static const struct named_code named_codes[] = {
+#define X(name, code, text) { (code), #name, (text) },
+#include "abi/cuda_errors.def"
+#undef X
+};
+
+static CUresult name_code(CUresult code, const char **out, bool text)
+{
+	if (out == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = NULL;
+	for (size_t i = 0; i < HM_COUNT(named_codes); i++)
+		if (named_codes[i].code == code) {
+			*out = text ? named_codes[i].text : named_codes[i].name;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CU_EXPORT CUresult cuGetErrorName(CUresult code, const char **out)
+{
+	return name_code(code, out, false);
+}
+
+CU_EXPORT CUresult cuGetErrorString(CUresult code, const char **out)
+{
+	return name_code(code, out, true);
+}

@@ -1,0 +1,22 @@
+/* What the simulation knows of kernels: by the name of their PTX entry, how long a wave of them runs and what they do
+ * to memory. tests/harness/kernels.ptx has the same kernels for a real card. Under the lock of state.h. */
+#ifndef HM_SIM_CUDA_KERNELS_H
+#define HM_SIM_CUDA_KERNELS_H
+
+#include "sim/cuda/module.h"
+
+struct cu_launch {
+	struct CUfunc_st *function;
+	unsigned grid[3], block[3];
+	unsigned shared_bytes;
+	uint64_t params[PTX_PARAMS]; /* each by its first 8 bytes */
+};
+
+/* Blocks of so many threads, and so much shared memory, that one SM holds at once; 0: none fits. */
+unsigned cu_resident_blocks(unsigned device, unsigned threads, uint64_t shared_bytes);
+
+/* Does the kernel's work on memory and says how long it occupies the card. ILLEGAL_ADDRESS where it would touch what
+ * is not its; NOT_SUPPORTED where the name is not known. */
+CUresult cu_kernel_run(unsigned device, const struct cu_launch *l, uint64_t *busy_ns);
+
+#endif

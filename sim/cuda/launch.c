@@ -1,0 +1,154 @@
+#include <string.h>
+
+#include "sim/cuda/handles.h"
+#include "sim/cuda/kernels.h"
+#include "sim/cuda/stream.h"
+
+/* The parameters of a launch: an array of pointers, or one buffer in which each is aligned to its size. */
+static CUresult read_params(const struct ptx_entry *e, void **params, void **extra, uint64_t out[PTX_PARAMS])
+{
+	const char *buffer = NULL;
+	size_t buffer_bytes = 0, at = 0;
+
+	if (params != NULL && extra != NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (; extra != NULL && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			buffer_bytes = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < e->params; i++) {
+		size_t bytes = e->param_bytes[i], align = HM_MIN(bytes, sizeof(uint64_t));
+		const char *from;
+
+		if (params != NULL) {
+			from = params[i];
+		} else {
+			at = (at + align - 1) / align * align;
+			from = buffer != NULL && at + bytes <= buffer_bytes ? buffer + at : NULL;
+			at += bytes;
+		}
+		if (from == NULL)
+			return CUDA_ERROR_INVALID_VALUE;
+		out[i] = 0;
+		memcpy(&out[i], from, align);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* What a card refuses, whatever the kernel. */
+static CUresult check_shape(unsigned device, const struct cu_launch *l)
+{
+	static const unsigned max_grid[3] = { 0x7fffffff, 65535, 65535 }, max_block[3] = { 1024, 1024, 64 };
+
+	for (int i = 0; i < 3; i++)
+		if (l->grid[i] == 0 || l->grid[i] > max_grid[i] || l->block[i] == 0 || l->block[i] > max_block[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	if (l->block[0] * l->block[1] * l->block[2] > 1024)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Above the default, a kernel must have been allowed more (cuFuncSetAttribute). */
+	unsigned shared = HM_MAX(cu_info(device)->shared_per_block, l->function->max_dynamic_shared);
+
+	return l->shared_bytes <= shared ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The shape is set, the function not looked up yet. */
+static CUresult launch(struct cu_launch *l, const void *function, CUstream stream, bool per_thread, void **params,
+		       void **extra)
+{
+	struct cu_stream_ref s;
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	l->function = cu_function_get(function);
+	if (l->function == NULL)
+		return cu_leave(CUDA_ERROR_INVALID_HANDLE);
+	rc = cu_stream_get(ctx, stream, per_thread, &s);
+	/* A module's function belongs to its context, a library's to all. */
+	if (rc == CUDA_SUCCESS && l->function->module->ctx != NULL && l->function->module->ctx != s.ctx)
+		rc = CUDA_ERROR_INVALID_HANDLE;
+	if (rc == CUDA_SUCCESS)
+		rc = check_shape(s.ctx->device, l);
+	if (rc == CUDA_SUCCESS)
+		rc = read_params(l->function->entry, params, extra, l->params);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
+	uint64_t busy_ns = 0;
+
+	rc = cu_kernel_run(s.ctx->device, l, &busy_ns);
+	if (rc == CUDA_ERROR_ILLEGAL_ADDRESS) { /* the launch is taken, the fault shows in the calls behind it */
+		s.ctx->sticky = rc;
+		return cu_leave(CUDA_SUCCESS);
+	}
+	return cu_leave(rc == CUDA_SUCCESS ? cu_stream_submit(&s, busy_ns) : rc);
+}
+
+#define SHAPE                                                                                                          \
+	{                                                                                                              \
+		.grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z },                            \
+		.shared_bytes = shared_bytes                                                                           \
+	}
+
+CU_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+				  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+				  CUstream stream, void **params, void **extra)
+{
+	struct cu_launch l = SHAPE;
+
+	return launch(&l, function, stream, false, params, extra);
+}
+
+CU_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+				       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+				       CUstream stream, void **params, void **extra)
+{
+	struct cu_launch l = SHAPE;
+
+	return launch(&l, function, stream, true, params, extra);
+}
+
+CU_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+					     unsigned block_x, unsigned block_y, unsigned block_z,
+					     unsigned shared_bytes, CUstream stream, void **params)
+{
+	struct cu_launch l = SHAPE;
+
+	return launch(&l, function, stream, false, params, NULL);
+}
+
+CU_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y,
+						  unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+						  unsigned shared_bytes, CUstream stream, void **params)
+{
+	struct cu_launch l = SHAPE;
+
+	return launch(&l, function, stream, true, params, NULL);
+}
+
+/* Launch attributes (clusters, priorities) have no effect. */
+static CUresult launch_config(const CUlaunchConfig *c, CUfunction function, void **params, void **extra,
+			      bool per_thread)
+{
+	if (c == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct cu_launch l = {
+		.grid = { c->gridDimX, c->gridDimY, c->gridDimZ },
+		.block = { c->blockDimX, c->blockDimY, c->blockDimZ },
+		.shared_bytes = c->sharedMemBytes,
+	};
+	return launch(&l, function, c->hStream, per_thread, params, extra);
+}
+
+CU_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+{
+	return launch_config(config, function, params, extra, false);
+}
+
+CU_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+{
+	return launch_config(config, function, params, extra, true);
+}

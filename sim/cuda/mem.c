@@ -1,0 +1,284 @@
+/* cuMemAlloc and its like. As on a real card, an allocation of 1 MiB or more is rounded up to pages of 2 MiB of its
+ * own; smaller ones share a page ("block"), each aligned to 512 B, and the page is given back when the last is freed.
+ * What the card is charged for are pages. */
+#include "sim/cuda/mem.h"
+
+#include "sim/cuda/pool.h"
+#include "sim/cuda/space.h"
+#include "sim/cuda/stream.h"
+
+#define LARGE_BYTES ((uint64_t)1 << 20)
+/* Rows start at multiples of this, as cuMemAllocPitch gives on all current cards. */
+enum { PITCH_BYTES = 512 };
+
+static CUresult new_charged(enum cu_region_kind kind, struct CUctx_st *ctx, uint64_t bytes, struct cu_region **out)
+{
+	*out = cu_region_new(kind, ctx->device, bytes, 0, 0);
+	if (*out == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*out)->ctx = ctx;
+	return cu_region_charge(out);
+}
+
+static CUresult alloc_large(struct CUctx_st *ctx, uint64_t bytes, CUdeviceptr *out)
+{
+	struct cu_region *r;
+	CUresult rc = new_charged(CU_REGION_LARGE, ctx, bytes, &r);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	r->size = cu_round(bytes, CU_ALIGN_BYTES);
+	*out = r->base;
+	return CUDA_SUCCESS;
+}
+
+static CUresult new_block(struct CUctx_st *ctx, struct cu_region **out)
+{
+	CUresult rc = new_charged(CU_REGION_BLOCK, ctx, CU_PAGE_BYTES, out);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (!granules_init(&(*out)->granules, CU_PAGE_BYTES / CU_ALIGN_BYTES)) {
+		cu_region_free(*out);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	(*out)->granule_bytes = CU_ALIGN_BYTES;
+	link_append(&ctx->blocks, &(*out)->room);
+	return CUDA_SUCCESS;
+}
+
+static CUresult alloc_small(struct CUctx_st *ctx, uint64_t bytes, CUdeviceptr *out)
+{
+	size_t n = (bytes + CU_ALIGN_BYTES - 1) / CU_ALIGN_BYTES, at = SIZE_MAX;
+	struct cu_region *r = NULL;
+
+	LIST_FOR_EACH (&ctx->blocks, it) {
+		r = HM_CONTAINER(it, struct cu_region, room);
+		at = granules_take(&r->granules, n);
+		if (at != SIZE_MAX)
+			break;
+	}
+	if (at == SIZE_MAX) {
+		CUresult rc = new_block(ctx, &r);
+
+		if (rc != CUDA_SUCCESS)
+			return rc;
+		at = granules_take(&r->granules, n);
+	}
+	if (r->granules.used == r->granules.count)
+		link_remove(&r->room);
+	*out = r->base + at * CU_ALIGN_BYTES;
+	return CUDA_SUCCESS;
+}
+
+static CUresult alloc(struct CUctx_st *ctx, uint64_t bytes, CUdeviceptr *out)
+{
+	/* Above the card's own size no sum below can overflow. */
+	if (bytes > cu_info(ctx->device)->memory_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return bytes >= LARGE_BYTES ? alloc_large(ctx, bytes, out) : alloc_small(ctx, bytes, out);
+}
+
+CUresult cu_mem_free(CUdeviceptr ptr)
+{
+	struct cu_extent x;
+
+	if (!cu_extent_at(ptr, &x) || x.base != ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (x.region->kind) {
+	case CU_REGION_LARGE:
+	case CU_REGION_MANAGED: cu_region_free(x.region); return CUDA_SUCCESS;
+	case CU_REGION_POOL: cu_pool_give(&x); return CUDA_SUCCESS;
+	case CU_REGION_RESERVED: return CUDA_ERROR_INVALID_VALUE;
+	case CU_REGION_BLOCK: break;
+	}
+	granules_give(&x.region->granules, (ptr - x.region->base) / CU_ALIGN_BYTES);
+	if (x.region->granules.used == 0)
+		cu_region_free(x.region);
+	else if (!link_on_list(&x.region->room))
+		link_append(&x.region->ctx->blocks, &x.region->room);
+	return CUDA_SUCCESS;
+}
+
+CU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+	struct CUctx_st *ctx;
+
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL || bytes == 0)
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	return cu_leave(alloc(ctx, bytes, out));
+}
+
+CU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+				      unsigned element_bytes)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL || pitch == NULL || width == 0 || height == 0 ||
+	    (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	uint64_t row, bytes;
+
+	if (__builtin_add_overflow(width, PITCH_BYTES - 1, &row) ||
+	    __builtin_mul_overflow(row / PITCH_BYTES * PITCH_BYTES, height, &bytes))
+		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+	rc = alloc(ctx, bytes, out);
+	if (rc == CUDA_SUCCESS)
+		*pitch = row / PITCH_BYTES * PITCH_BYTES;
+	return cu_leave(rc);
+}
+
+CU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	if (bytes > UINT64_MAX / 2)
+		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+	struct cu_region *r = cu_region_new(CU_REGION_MANAGED, ctx->device, bytes, 0, 0);
+
+	if (r == NULL)
+		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+	r->ctx = ctx;
+	r->size = bytes;
+	*out = r->base;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+void cu_managed_touch(struct cu_region *r)
+{
+	struct cu_stamp stamp = cu_stamp_now(r->device);
+
+	if (r->kind != CU_REGION_MANAGED || r->charged > 0)
+		return;
+	if (cu_charge(r->device, SIM_MEM_DATA, r->bytes) == CUDA_SUCCESS) {
+		r->charged = r->bytes;
+		r->stamp = stamp;
+	}
+}
+
+/* Waits for the context's work first, as the real call does, so that no kernel uses what is freed. */
+CU_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (ptr == 0)
+		return cu_leave(CUDA_SUCCESS);
+	rc = cu_wait(ctx, ctx->last_ticket);
+	return cu_leave(rc == CUDA_SUCCESS ? cu_mem_free(ptr) : rc);
+}
+
+CU_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	const struct sim_card_info *info = cu_info(ctx->device);
+	uint64_t used = sim_mem_used(cu.devices[ctx->device].card);
+
+	if (free_bytes != NULL)
+		*free_bytes = info->memory_bytes - HM_MIN(used, info->memory_bytes);
+	if (total != NULL)
+		*total = info->memory_bytes - info->reserved_bytes;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+{
+	struct CUctx_st *ctx;
+	struct cu_extent x;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (!cu_extent_at(ptr, &x))
+		return cu_leave(CUDA_ERROR_NOT_FOUND);
+	if (base != NULL)
+		*base = x.base;
+	if (size != NULL)
+		*size = x.size;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+/* Advice is taken where the memory is managed, and has no effect. */
+static CUresult advise(CUdeviceptr ptr, size_t bytes)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	const struct cu_region *r = cu_region_at(ptr);
+
+	if (r == NULL || r->kind != CU_REGION_MANAGED || bytes == 0 || !cu_window_covers(ptr, bytes, true))
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice HM_UNUSED, CUdevice dev HM_UNUSED)
+{
+	return advise(ptr, bytes);
+}
+
+CU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice HM_UNUSED,
+				  CUmemLocation where HM_UNUSED)
+{
+	return advise(ptr, bytes);
+}
+
+static CUresult prefetch(CUdeviceptr ptr, size_t bytes, bool to_device, CUstream stream, bool per_thread)
+{
+	struct cu_stream_ref s;
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	struct cu_region *r = cu_region_at(ptr);
+
+	rc = cu_stream_get(ctx, stream, per_thread, &s);
+	if (rc == CUDA_SUCCESS &&
+	    (r == NULL || r->kind != CU_REGION_MANAGED || bytes == 0 || !cu_window_covers(ptr, bytes, true)))
+		rc = CUDA_ERROR_INVALID_VALUE;
+	if (rc == CUDA_SUCCESS && to_device)
+		cu_managed_touch(r);
+	return cu_leave(rc);
+}
+
+CU_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream)
+{
+	return prefetch(ptr, bytes, dev >= 0, stream, false); /* CU_DEVICE_CPU is -1 */
+}
+
+CU_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream)
+{
+	return prefetch(ptr, bytes, dev >= 0, stream, true);
+}
+
+CU_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t bytes, CUmemLocation where, unsigned flags HM_UNUSED,
+					 CUstream stream)
+{
+	return prefetch(ptr, bytes, where.type == CU_MEM_LOCATION_TYPE_DEVICE, stream, false);
+}
+
+CU_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr ptr, size_t bytes, CUmemLocation where,
+					      unsigned flags HM_UNUSED, CUstream stream)
+{
+	return prefetch(ptr, bytes, where.type == CU_MEM_LOCATION_TYPE_DEVICE, stream, true);
+}

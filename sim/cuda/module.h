@@ -1,0 +1,40 @@
+/* Modules, libraries and the functions in them. Under the lock of state.h. */
+#ifndef HM_SIM_CUDA_MODULE_H
+#define HM_SIM_CUDA_MODULE_H
+
+#include "sim/cuda/ptx.h"
+#include "sim/cuda/state.h"
+
+struct CUfunc_st {
+	struct CUmod_st *module;
+	const struct ptx_entry *entry;
+	unsigned max_dynamic_shared; /* cuFuncSetAttribute */
+};
+
+struct CUmod_st {
+	struct link link;     /* on its context's list; a library's module: on none */
+	struct CUctx_st *ctx; /* NULL: a library's, for every context */
+	struct CUlib_st *library;
+	struct ptx ptx;
+	struct CUfunc_st functions[PTX_ENTRIES];
+};
+
+/* A CUkernel is a CUfunction here: neither is bound to a context. */
+struct CUlib_st {
+	size_t image_bytes; /* first, so that a library and its module have two addresses */
+	struct CUmod_st module;
+};
+
+/* Reads an image into a new module: m->ptx and its functions. cu_module_clear frees them again. */
+CUresult cu_module_fill(struct CUmod_st *m, const char *image, unsigned device);
+void cu_module_clear(struct CUmod_st *m);
+CUresult cu_function_find(const struct CUmod_st *m, const char *name, struct CUfunc_st **out); /* or NOT_FOUND */
+/* A file's text, NUL-terminated, on the heap; NULL and a code where it cannot be read. Needs no lock. */
+char *cu_image_read(const char *path, CUresult *rc);
+
+/* The function that a handle of either kind (CUfunction, CUkernel) names; NULL where there is none. */
+struct CUfunc_st *cu_function_get(const void *handle);
+
+void cu_modules_drop(struct CUctx_st *ctx);
+
+#endif

@@ -1,0 +1,95 @@
+/* What the parts of the simulated libcuda share: the process's devices and contexts, the one lock, and the way in and
+ * out of a call. One mutex guards everything of this process; it is never held while work is waited for. */
+#ifndef HM_SIM_CUDA_STATE_H
+#define HM_SIM_CUDA_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/cuda_api.h"
+#include "core/link.h"
+#include "core/macros.h"
+#include "sim/lib/sim_client.h"
+
+enum { CU_DRIVER_VERSION = 13000 }; /* the interface that is exported: cuda_symbols.txt */
+
+/* Exported: the folder's code is built with hidden visibility. */
+#define CU_EXPORT __attribute__((visibility("default")))
+
+/* Real cards map device memory in pages of 2 MiB; allocations are aligned to 512 B within them. */
+#define CU_PAGE_BYTES ((uint64_t)2 << 20)
+#define CU_ALIGN_BYTES ((uint64_t)512)
+
+enum { CU_LIMITS = 10 }; /* CU_LIMIT_MAX of 13.0 */
+
+struct CUctx_st {
+	uint64_t id; /* never reused; 0 is no context */
+	unsigned device;
+	unsigned flags;
+	unsigned api_version;
+	bool primary;
+	bool alive;      /* a primary context is one object for ever, alive between first retain and last release */
+	CUresult sticky; /* once set, every call in this context answers it */
+	uint32_t epoch;  /* the card's and the node's when it was made: other now, and its memory is gone */
+	uint32_t generation;
+	uint64_t context_bytes; /* charged */
+	uint64_t last_ticket;   /* of all its streams */
+	struct link blocks;     /* struct cu_region kind BLOCK with room left */
+	struct link streams, events, modules, hosts;
+	size_t limits[CU_LIMITS]; /* cuCtxSetLimit; kept, without effect */
+	int cache_config, shared_config;
+};
+
+struct cu_device {
+	unsigned card;
+	struct CUctx_st primary;
+	unsigned primary_refs;
+	unsigned contexts; /* alive, primary included */
+	CUmemoryPool default_pool, current_pool;
+};
+
+struct cu_state {
+	bool ready;     /* cuInit succeeded */
+	bool forked;    /* a child of a process that had called cuInit: unusable, as with the real driver */
+	bool ended;     /* the library's destructor has run */
+	unsigned count; /* devices visible to this process */
+	struct cu_device devices[SIM_MAX_CARDS];
+};
+extern struct cu_state cu;
+
+/* In: takes the lock. On an error the lock is not held and the code is the call's answer. */
+CUresult cu_enter(void) HM_MUST_USE;                                        /* after cuInit */
+CUresult cu_enter_device(CUdevice dev, struct cu_device **out) HM_MUST_USE; /* and dev is valid */
+CUresult cu_enter_context(struct CUctx_st **out) HM_MUST_USE;               /* and a live context is current */
+/* Out: gives the lock back and returns rc. */
+CUresult cu_leave(CUresult rc);
+
+/* For what waits: between these the lock is not held, so handles must be looked up again. */
+void cu_unlock(void);
+void cu_lock(void);
+
+CUresult cu_code(enum sim_result result);
+int cu_driver_version(void); /* 1000 * major + 10 * minor; works before cuInit */
+const struct sim_card_info *cu_info(unsigned device);
+
+/* The context that is current in this thread, or NULL; lock held. */
+struct CUctx_st *cu_current(void);
+/* Whether ctx may be used: alive, no sticky error, card there. Lock held. */
+CUresult cu_context_usable(struct CUctx_st *ctx);
+/* A context handle from outside, NULL meaning the current one. Lock held. */
+CUresult cu_context_get(CUcontext handle, struct CUctx_st **out);
+
+/* Charges this process for memory of a device, and gives back what was charged under ctx's (or the given) epoch; what
+ * was charged before the card was lost or the driver reloaded is gone already. Lock held. */
+struct cu_stamp {
+	uint32_t epoch, generation;
+};
+struct cu_stamp cu_stamp_now(unsigned device);
+CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes);
+void cu_discharge(unsigned device, struct cu_stamp stamp, enum sim_mem_kind kind, uint64_t bytes);
+
+/* Waits until `ticket` is done; drops the lock meanwhile, retakes it. A lost card makes ctx's error sticky. */
+CUresult cu_wait(struct CUctx_st *ctx, uint64_t ticket);
+
+#endif
