@@ -19,7 +19,7 @@ if(HM_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 if(HM_COVERAGE)
-  add_compile_options(--coverage)
+  add_compile_options(--coverage -fprofile-update=atomic) # several threads count
   add_link_options(--coverage)
 endif()
 

@@ -47,7 +47,7 @@ def main():
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
 
-    cases = [("step", "failed", text) for text in args.step]
+    cases = [(text, "failed", "this step has no cases of its own; its output is above") for text in args.step]
     for path in args.files + args.must_run:
         for name, status, text in cases_of(path):
             if status == "skipped" and path in args.must_run:
