@@ -1,0 +1,345 @@
+#include "agent/agent.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/claims.h"
+#include "agent/counter.h"
+#include "agent/driver.h"
+#include "agent/edits.h"
+#include "agent/fleet.h"
+#include "agent/health.h"
+#include "agent/holders.h"
+#include "agent/library.h"
+#include "agent/node_file.h"
+#include "agent/paths.h"
+#include "agent/pending.h"
+#include "agent/pod_names.h"
+#include "agent/reconcile.h"
+#include "agent/registrar.h"
+#include "agent/selftest.h"
+#include "agent/service.h"
+#include "base/log.h"
+
+enum {
+	STOP_MS = 400, /* for NVML to be closed; then the process ends without */
+	JOIN_MS = 100,
+};
+
+struct agent {
+	const struct agent_options *options;
+	struct agent_paths paths;
+	char library[1024];
+	uint64_t started_ms;
+	struct loop *loop;
+	struct worker *worker;
+	struct loop_signal *term, *interrupt;
+	struct loop_timer *stop;
+	struct claims *claims;
+	struct counter *counter;
+	struct pending *pending;
+	struct edits *edits;
+	struct fleet *fleet;
+	struct service *service;
+	struct registrar *registrar;
+	struct reconcile *reconcile;
+	struct pod_names *names;
+	struct driver *driver;
+	struct health_sources health_sources;
+	struct http_server *health;
+	bool stopping, scanned_once, waiting_said;
+	struct hm_err failure; /* code 0: none */
+};
+
+/* ---- ending */
+
+static void on_closed(void *arg)
+{
+	struct agent *a = arg;
+
+	loop_stop(a->loop);
+}
+
+/* The kubelet sees us go first; then NVML is closed, unless it hangs. */
+static void begin_stop(struct agent *a)
+{
+	if (a->stopping)
+		return;
+	a->stopping = true;
+	registrar_free(HM_STEAL(a->registrar));
+	a->health_sources.registrar = NULL;
+	http_server_free(HM_STEAL(a->health));
+	driver_stop(a->driver, on_closed, a);
+	loop_timer_arm(a->stop, STOP_MS);
+}
+
+static void on_signal(void *arg)
+{
+	log_info("asked to end");
+	begin_stop(arg);
+}
+
+static void fail(struct agent *a, const struct hm_err *e)
+{
+	a->failure = *e;
+	begin_stop(a);
+}
+
+/* ---- the cards */
+
+static void offer(struct agent *a, struct dp_plugin *plugin)
+{
+	struct fleet_devices devices;
+	struct hm_err e;
+
+	if (a->fleet == NULL || plugin == NULL)
+		return;
+	if (fleet_list_devices(a->fleet, a->options->enable_topology, &devices, &e) < 0) {
+		log_error("cannot list the devices", KV_ERR(&e));
+		return;
+	}
+	if (dp_set_devices(plugin, devices.items, devices.count, &e) < 0)
+		log_error("cannot tell the kubelet our devices", KV_ERR(&e));
+	fleet_devices_fini(&devices);
+}
+
+static void on_served(void *arg, struct dp_plugin *plugin)
+{
+	offer(arg, plugin);
+}
+
+static void log_cards(const struct agent *a, const struct inventory *scanned)
+{
+	const struct slots *slots = fleet_slots(a->fleet);
+
+	for (size_t i = 0; i < slots_card_count(slots); i++) {
+		const struct slot_card *c = slots_card(slots, i);
+
+		log_info(fleet_is_healthy(a->fleet, c->card) ? "card" : "card is lost", KV("uuid", c->card->uuid),
+			 KV("model", c->card->model), KV_U64("slots", c->slots),
+			 KV_U64("slot_mib", c->slot_memory_bytes >> 20), KV_U64("slot_cores", c->slot_cores),
+			 KV_U64("unused_mib", c->unused_memory_bytes >> 20), KV_I64("numa", c->card->numa_node));
+	}
+	for (size_t i = 0; scanned != NULL && i < scanned->count; i++)
+		if (scanned->cards[i].mig_enabled)
+			log_warn("a card in MIG mode is not offered", KV("uuid", scanned->cards[i].uuid));
+	for (size_t i = 0; scanned != NULL && i < scanned->skipped_count; i++)
+		log_warn("a card is left out", KV("why", scanned->skipped[i]));
+}
+
+/* Takes the new cards if they differ from the old. The service must never see a fleet that is gone. */
+static int update_fleet(struct agent *a, const struct inventory *scanned, struct hm_err *e)
+{
+	const struct slots_config config = agent_slots_config(a->options);
+	hm_auto(fleet) *before = NULL;
+	hm_auto(fleet) *fresh = NULL;
+
+	if (fleet_new(a->fleet, scanned, &config, &fresh, e) < 0)
+		return -e->code;
+	if (a->fleet != NULL && fleet_equal(a->fleet, fresh))
+		return 0;
+	before = a->fleet;
+	a->fleet = HM_STEAL(fresh);
+	service_set_fleet(a->service, a->fleet);
+	log_cards(a, scanned);
+	if (node_file_write(&a->paths, a->options, fleet_slots(a->fleet), e) < 0)
+		log_warn("the node file is not written; hami-smi shows old cards", KV_ERR(e));
+	offer(a, a->registrar != NULL ? registrar_plugin(a->registrar) : NULL);
+	return 0;
+}
+
+static void on_no_driver(struct agent *a, const struct hm_err *why)
+{
+	struct hm_err e;
+
+	if (!a->scanned_once && a->options->fail_on_init_error) {
+		fail(a, why);
+		return;
+	}
+	if (!a->waiting_said)
+		log_warn(a->fleet == NULL ? "waiting for the driver" : "the driver is gone; waiting for it",
+			 KV_ERR(why));
+	a->waiting_said = true;
+	a->scanned_once = true;
+	if (a->fleet != NULL && update_fleet(a, NULL, &e) < 0)
+		log_error("cannot mark the cards lost", KV_ERR(&e));
+}
+
+static void on_scanned(void *arg, const struct inventory *inv, const struct hm_err *why)
+{
+	struct agent *a = arg;
+	bool first = a->fleet == NULL;
+	struct hm_err e;
+
+	if (a->stopping)
+		return;
+	if (inv == NULL) {
+		on_no_driver(a, why);
+		return;
+	}
+	if (a->waiting_said)
+		log_info("the driver is there");
+	a->waiting_said = false;
+	a->scanned_once = true;
+	if (update_fleet(a, inv, &e) < 0) {
+		/* A cut that does not fit never will: said at once, not met by the first pod. */
+		if (first)
+			fail(a, &e);
+		else
+			log_error("the cards have changed and cannot be cut; the old ones stay", KV_ERR(&e));
+		return;
+	}
+	registrar_start(a->registrar);
+}
+
+/* ---- parts calling parts */
+
+static void on_watchers(void *arg, size_t watchers)
+{
+	struct agent *a = arg;
+
+	if (a->registrar != NULL)
+		registrar_watchers(a->registrar, watchers);
+}
+
+static void on_started(void *arg)
+{
+	struct agent *a = arg;
+
+	pod_names_want(a->names);
+}
+
+/* Late binding keeps old libraries that a container has mounted, or may mount: a spec of a container not yet made. */
+static bool library_in_use(const char *path, void *arg)
+{
+	return holders_mounted(arg, path);
+}
+
+static void clean_libraries(struct agent *a)
+{
+	hm_auto(holders) *seen = NULL;
+	struct hm_err e;
+
+	if (holders_scan("/proc", &seen, &e) < 0) {
+		log_warn("cannot see which libvgpu are in use; all are kept", KV_ERR(&e));
+		return;
+	}
+	library_remove_unused(a->paths.lib.s, a->library, library_in_use, seen);
+}
+
+/* ---- life */
+
+static int open_state(struct agent *a, struct hm_err *e)
+{
+	char source[1024];
+	uint64_t used;
+
+	if (agent_paths_init(&a->paths, a->options, e) < 0 || selftest_run(a->options, &a->paths, e) < 0)
+		return -e->code;
+	if (a->options->libvgpu == NULL && library_default_source(source, sizeof source, e) < 0)
+		return -e->code;
+	if (library_install(a->options->libvgpu != NULL ? a->options->libvgpu : source, a->paths.lib.s, a->library,
+			    sizeof a->library, e) < 0)
+		return -e->code;
+	if (claims_open(a->paths.claims.s, &a->claims, e) < 0)
+		return -e->code;
+	used = reconcile_max_number(&a->paths, a->options->resource_name);
+	used = HM_MAX(used, claims_max_number(a->claims));
+	if (counter_open(a->paths.counter.s, used + 1, &a->counter, e) < 0)
+		return -e->code;
+	a->pending = pending_new();
+	if (a->pending == NULL)
+		return hm_err_set(e, HM_ENOMEM, "start");
+	return edits_new(a->options, &a->paths, a->library, &a->edits, e);
+}
+
+static int make_loop(struct agent *a, struct hm_err *e)
+{
+	if (loop_new(&a->loop, e) < 0)
+		return -e->code;
+	a->started_ms = loop_now_ms(a->loop);
+	if (loop_signal_new(a->loop, SIGTERM, on_signal, a, &a->term, e) < 0 ||
+	    loop_signal_new(a->loop, SIGINT, on_signal, a, &a->interrupt, e) < 0 ||
+	    loop_timer_new(a->loop, on_closed, a, &a->stop, e) < 0)
+		return -e->code;
+	return worker_new(a->loop, &a->worker, e);
+}
+
+static int make_parts(struct agent *a, struct hm_err *e)
+{
+	const struct service_config service = { a->options, &a->paths,  a->claims,   a->counter, a->pending,
+						a->edits,   on_started, on_watchers, a };
+	const struct reconcile_config reconcile = { &a->paths, a->options->resource_name, a->claims, a->counter,
+						    a->pending };
+	struct registrar_config registrar = { .paths = &a->paths,
+					      .resource = a->options->resource_name,
+					      .started_ms = a->started_ms,
+					      .served = on_served,
+					      .arg = a };
+
+	if (service_new(a->loop, &service, &a->service, e) < 0)
+		return -e->code;
+	registrar.handlers = service_handlers(a->service);
+	if (registrar_new(a->loop, &registrar, &a->registrar, e) < 0 ||
+	    reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
+		return -e->code;
+	return pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e);
+}
+
+static int start(struct agent *a, struct hm_err *e)
+{
+	const struct driver_listener listener = { on_scanned, a };
+
+	/* The driver first: its scan takes longest, and runs beside all else. */
+	if (make_loop(a, e) < 0 ||
+	    driver_new(a->loop, a->worker, a->options->nvml_library, &listener, &a->driver, e) < 0)
+		return -e->code;
+	if (open_state(a, e) < 0 || make_parts(a, e) < 0)
+		return -e->code;
+	a->health_sources = (struct health_sources) { a->registrar, a->driver, a->service };
+	if (a->options->healthz_bind_address != NULL &&
+	    health_serve(a->loop, a->options->healthz_bind_address, &a->health_sources, &a->health, e) < 0)
+		return -e->code;
+	clean_libraries(a);
+	return 0;
+}
+
+static void take_down(struct agent *a)
+{
+	bool ended = worker_free(a->worker, JOIN_MS);
+
+	http_server_free(a->health);
+	registrar_free(HM_STEAL(a->registrar));
+	service_free(a->service);
+	reconcile_free(a->reconcile);
+	pod_names_free(a->names);
+	driver_free(a->driver, ended);
+	fleet_free(a->fleet);
+	edits_free(a->edits);
+	pending_free(a->pending);
+	counter_free(a->counter);
+	claims_free(a->claims);
+	loop_timer_free(a->stop);
+	loop_signal_free(a->term);
+	loop_signal_free(a->interrupt);
+	if (ended)
+		loop_free(a->loop);
+	else
+		log_warn("NVML still hangs; ending without it");
+}
+
+int agent_run(const struct agent_options *o, struct hm_err *e)
+{
+	struct agent a = { .options = o };
+	int r = start(&a, e);
+
+	if (r == 0)
+		r = loop_run(a.loop, e);
+	if (r == 0 && a.failure.code != 0) {
+		*e = a.failure;
+		r = -e->code;
+	}
+	take_down(&a);
+	return r;
+}

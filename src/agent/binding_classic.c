@@ -1,0 +1,68 @@
+#include "agent/binding.h"
+
+#include <stdlib.h>
+
+#include "agent/container_dir.h"
+
+/* CDI hooks have no place in an Allocate answer; with classic binding NVIDIA's runtime does what they do. */
+static int fill_answer(struct binding_answer *out, struct hm_err *e)
+{
+	const struct cdi_edits *from = &out->edits;
+
+	out->envs = calloc(from->env_count + 1, sizeof *out->envs);
+	out->mounts = calloc(from->mount_count + 1, sizeof *out->mounts);
+	out->nodes = calloc(from->node_count + 1, sizeof *out->nodes);
+	if (out->envs == NULL || out->mounts == NULL || out->nodes == NULL)
+		return hm_err_set(e, HM_ENOMEM, "Allocate answer");
+	for (size_t i = 0; i < from->env_count; i++)
+		out->envs[i] = (struct dp_env) { from->envs[i].name, from->envs[i].value };
+	for (size_t i = 0; i < from->mount_count; i++) {
+		const struct cdi_mount *m = &from->mounts[i];
+		bool read_only = false;
+
+		for (size_t k = 0; k < m->option_count; k++)
+			read_only |= m->options[k][0] == 'r' && m->options[k][1] == 'o' && m->options[k][2] == '\0';
+		out->mounts[i] = (struct dp_mount) { m->container_path, m->host_path, read_only };
+	}
+	for (size_t i = 0; i < from->node_count; i++) {
+		const struct cdi_node *n = &from->nodes[i];
+
+		out->nodes[i] = (struct dp_node) { n->path, n->host_path != NULL ? n->host_path : n->path,
+						   n->permissions != NULL ? n->permissions : "rw" };
+	}
+	out->dp = (struct dp_container_answer) { out->envs,         from->env_count, out->mounts,
+						 from->mount_count, out->nodes,      from->node_count };
+	return 0;
+}
+
+/* The mounts must exist when the kubelet makes the container, and no name ties it to its number later: all is written
+ * now. */
+static int classic_allocate(const struct binding_tools *t, struct claim *c, struct binding_answer *out,
+			    struct hm_err *e)
+{
+	uint64_t number = c->number;
+	struct hm_err ignored;
+
+	*out = (struct binding_answer) { 0 };
+	if (edits_make(t->edits, c, t->inventory, &out->edits, e) < 0)
+		return -e->code;
+	if (fill_answer(out, e) < 0 || claims_put(t->claims, c, e) < 0 ||
+	    container_dir_write(t->paths, claims_find(t->claims, number), e) < 0) {
+		binding_answer_fini(out);
+		if (binding_remove(t->paths, t->claims, number, &ignored) < 0)
+			hm_err_wrap(e, "(%s)", ignored.msg);
+		return -e->code;
+	}
+	return 0;
+}
+
+static int classic_start(const struct binding_tools *t, struct claim *c, struct hm_err *e)
+{
+	uint64_t number = c->number;
+
+	if (claims_put(t->claims, c, e) < 0)
+		return -e->code;
+	return container_dir_write(t->paths, claims_find(t->claims, number), e);
+}
+
+const struct binding binding_classic = { "classic", classic_allocate, classic_start };

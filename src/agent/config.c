@@ -1,0 +1,125 @@
+#include "agent/config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/check.h"
+#include "io/file.h"
+#include "io/yaml.h"
+
+enum { MAX_OPTIONS = 64 };
+
+/* Names that users of HAMi know. */
+static const struct {
+	const char *key, *option;
+} aliases[] = {
+	{ "deviceSplitCount", "cores-per-device" },
+};
+
+/* "coresPerDevice" is "cores-per-device". */
+static bool same_name(const char *key, const char *name)
+{
+	for (; *key != '\0'; key++) {
+		bool upper = *key >= 'A' && *key <= 'Z';
+
+		if (upper && *name++ != '-')
+			return false;
+		if ((upper ? *key + ('a' - 'A') : *key) != *name++)
+			return false;
+	}
+	return *name == '\0';
+}
+
+static const struct option_spec *find_option(const struct option_spec *table, size_t count, const char *key)
+{
+	for (size_t i = 0; i < HM_COUNT(aliases); i++)
+		if (strcmp(key, aliases[i].key) == 0)
+			key = aliases[i].option;
+	for (size_t i = 0; i < count; i++)
+		if (same_name(key, table[i].name))
+			return &table[i];
+	return NULL;
+}
+
+/* The value as a flag would give it; NULL where it is none. A number's text is in buf, all else in the tree. */
+static const char *text_of(const struct cJSON *value, char *buf, size_t cap)
+{
+	if (cJSON_IsString(value))
+		return value->valuestring;
+	if (cJSON_IsBool(value))
+		return cJSON_IsTrue(value) ? "true" : "false";
+	if (!cJSON_IsNumber(value))
+		return NULL;
+	snprintf(buf, cap, "%.17g", value->valuedouble);
+	return buf;
+}
+
+static int set_known(const struct option_spec *o, const struct cJSON *value, struct hm_err *e)
+{
+	char buf[40];
+	const char *text = text_of(value, buf, sizeof buf);
+
+	if (cJSON_IsNull(value))
+		return 0;
+	if (text == NULL)
+		return hm_err_set(e, HM_EINVAL, "%s: is not a single value", value->string);
+	if (text == buf && o->kind != OPTION_U64 && o->kind != OPTION_BOOL)
+		return hm_err_set(e, HM_EINVAL, "%s: a number where text is wanted; put it in quotes", value->string);
+	return option_set(o, value->string, text, e);
+}
+
+static int set_one(const struct option_spec *table, size_t count, bool *seen, const struct cJSON *value,
+		   struct hm_err *e)
+{
+	const struct option_spec *o = find_option(table, count, value->string);
+
+	if (o == NULL) {
+		log_warn("an unknown key in the configuration file is left out", KV("key", value->string),
+			 KV_U64("line", value->valueint));
+		return 0;
+	}
+	if (seen[o - table]) /* under its two names; the same key twice is refused by the YAML reader */
+		return hm_err_set(e, HM_EINVAL, "line %d: %s: --%s stands here for the second time", value->valueint,
+				  value->string, o->name);
+	seen[o - table] = true;
+	if (set_known(o, value, e) < 0)
+		return hm_err_wrap(e, "line %d", value->valueint);
+	return 0;
+}
+
+int config_parse(const char *text, size_t n, const struct option_spec *table, size_t count, struct cJSON **tree,
+		 struct hm_err *e)
+{
+	bool seen[MAX_OPTIONS] = { false };
+	const struct cJSON *value;
+
+	CHECK(count <= MAX_OPTIONS);
+	*tree = NULL;
+	if (yaml_parse(text, n, tree, e) < 0)
+		return -e->code;
+	if (cJSON_IsNull(*tree))
+		return 0;
+	if (!cJSON_IsObject(*tree))
+		return hm_err_set(e, HM_EINVAL, "line %d: expected \"key: value\" lines", (*tree)->valueint);
+	cJSON_ArrayForEach(value, *tree)
+	{
+		if (set_one(table, count, seen, value, e) < 0)
+			return -e->code;
+	}
+	return 0;
+}
+
+int config_read(const char *path, const struct option_spec *table, size_t count, struct cJSON **tree, struct hm_err *e)
+{
+	hm_auto_str text = { 0 };
+
+	*tree = NULL;
+	if (file_read(path, CONFIG_MAX_BYTES, &text, e) < 0)
+		return -e->code;
+	if (config_parse(str_text(&text), text.n, table, count, tree, e) < 0)
+		return hm_err_wrap(e, "read config %s", path);
+	return 0;
+}

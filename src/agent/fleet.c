@@ -1,0 +1,129 @@
+#include "agent/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fmt.h"
+
+struct fleet {
+	struct inventory *inventory;
+	bool healthy[HM_MAX_CARDS]; /* by place in the inventory */
+	struct slots *slots;
+};
+
+/* Where each card of the union comes from. */
+struct source {
+	const struct inventory *in;
+	size_t at;
+};
+
+static size_t choose(const struct fleet *before, const struct inventory *scanned, struct source out[HM_MAX_CARDS])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; scanned != NULL && i < scanned->count && n < HM_MAX_CARDS; i++)
+		out[n++] = (struct source) { scanned, i };
+	for (size_t i = 0; before != NULL && i < before->inventory->count && n < HM_MAX_CARDS; i++)
+		if (scanned == NULL || inventory_find(scanned, before->inventory->cards[i].uuid) == NULL)
+			out[n++] = (struct source) { before->inventory, i };
+	return n;
+}
+
+static int fill(struct inventory *inv, const struct source *from, size_t n, struct hm_err *e)
+{
+	inv->cards = calloc(n > 0 ? n : 1, sizeof *inv->cards);
+	inv->links = calloc(n > 0 ? n * n : 1, sizeof *inv->links);
+	if (inv->cards == NULL || inv->links == NULL)
+		return hm_err_set(e, HM_ENOMEM, "cards of the node");
+	inv->count = n;
+	for (size_t i = 0; i < n; i++) {
+		inv->cards[i] = from[i].in->cards[from[i].at];
+		for (size_t k = 0; k < n; k++)
+			if (from[k].in == from[i].in)
+				inv->links[i * n + k] = inventory_link(from[i].in, from[i].at, from[k].at);
+	}
+	return 0;
+}
+
+int fleet_new(const struct fleet *before, const struct inventory *scanned, const struct slots_config *config,
+	      struct fleet **out, struct hm_err *e)
+{
+	hm_auto(fleet) *f = calloc(1, sizeof *f);
+	struct source from[HM_MAX_CARDS];
+	size_t n = choose(before, scanned, from);
+	const struct inventory *told = scanned != NULL ? scanned : before != NULL ? before->inventory : NULL;
+
+	if (f == NULL || (f->inventory = inventory_new()) == NULL)
+		return hm_err_set(e, HM_ENOMEM, "cards of the node");
+	if (fill(f->inventory, from, n, e) < 0)
+		return -e->code;
+	if (told != NULL) {
+		memcpy(f->inventory->driver_version, told->driver_version, sizeof told->driver_version);
+		f->inventory->cuda_version = told->cuda_version;
+	}
+	for (size_t i = 0; i < n; i++)
+		f->healthy[i] = from[i].in == scanned;
+	if (slots_new(f->inventory, config, &f->slots, e) < 0)
+		return -e->code;
+	*out = HM_STEAL(f);
+	return 0;
+}
+
+void fleet_free(struct fleet *f)
+{
+	if (f == NULL)
+		return;
+	slots_free(f->slots);
+	inventory_free(f->inventory);
+	free(f);
+}
+
+const struct slots *fleet_slots(const struct fleet *f)
+{
+	return f->slots;
+}
+
+const struct inventory *fleet_inventory(const struct fleet *f)
+{
+	return f->inventory;
+}
+
+bool fleet_is_healthy(const struct fleet *f, const struct card *card)
+{
+	return f->healthy[card - f->inventory->cards];
+}
+
+bool fleet_equal(const struct fleet *a, const struct fleet *b)
+{
+	return inventory_equal(a->inventory, b->inventory) && memcmp(a->healthy, b->healthy, sizeof a->healthy) == 0;
+}
+
+int fleet_list_devices(const struct fleet *f, bool topology, struct fleet_devices *out, struct hm_err *e)
+{
+	size_t total = slots_total(f->slots);
+
+	*out = (struct fleet_devices) { calloc(total + 1, sizeof *out->items), 0, calloc(total + 1, sizeof *out->ids) };
+	if (out->items == NULL || out->ids == NULL) {
+		fleet_devices_fini(out);
+		return hm_err_set(e, HM_ENOMEM, "list of devices");
+	}
+	for (unsigned c = 0; c < slots_card_count(f->slots); c++) {
+		const struct slot_card *card = slots_card(f->slots, c);
+
+		for (unsigned number = 0; number < card->slots; number++) {
+			char *id = out->ids[out->count];
+
+			slot_id_format(f->slots, (struct slot_ref) { c, number }, id);
+			out->items[out->count++] = (struct dp_device) { id, fleet_is_healthy(f, card->card),
+									topology ? card->card->numa_node : -1 };
+		}
+	}
+	return 0;
+}
+
+void fleet_devices_fini(struct fleet_devices *d)
+{
+	free(d->items);
+	free(d->ids);
+	*d = (struct fleet_devices) { 0 };
+}

@@ -1,0 +1,257 @@
+#include "agent/holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/str.h"
+#include "contract/container.h"
+#include "core/cursor.h"
+#include "core/fmt.h"
+#include "core/num.h"
+#include "io/file.h"
+
+/* A file's identity, whatever path it is mounted at and whatever file system lies below. */
+struct identity {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct holders {
+	ino_t *namespaces; /* mount namespaces already looked into */
+	size_t namespace_count, namespace_cap;
+	struct identity *mounted;
+	size_t mounted_count, mounted_cap, containers;
+};
+
+static const char *const container_paths[] = { HM_CONTAINER_USAGE_DIR, HM_CONTAINER_LIB };
+
+static bool seen_namespace(const struct holders *h, ino_t ns)
+{
+	for (size_t i = 0; i < h->namespace_count; i++)
+		if (h->namespaces[i] == ns)
+			return true;
+	return false;
+}
+
+/* What the container has at `inside`. Its own symbolic links must not lead out of its root: a container could point at
+ * another's folder and so keep that one's slot taken. */
+static bool stat_inside(const char *root, const char *inside, struct stat *st)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	hm_auto_fd at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	hm_auto_fd fd = -1;
+
+	if (at < 0)
+		return false;
+	fd = (int)syscall(SYS_openat2, at, inside, &how, sizeof how);
+	return fd >= 0 && fstat(fd, st) == 0;
+}
+
+/* False where memory is short. */
+static bool look_into(struct holders *h, const char *proc, const char *pid)
+{
+	char path[PATH_MAX];
+	struct stat ns, st;
+
+	hm_fmt(path, sizeof path, "%s/%s/ns/mnt", proc, pid);
+	if (stat(path, &ns) < 0 || seen_namespace(h, ns.st_ino))
+		return true;
+	for (size_t i = 0; i < HM_COUNT(container_paths); i++) {
+		hm_fmt(path, sizeof path, "%s/%s/root", proc, pid);
+		if (!stat_inside(path, container_paths[i], &st))
+			continue;
+		h->containers += i == 0;
+		if (!HM_PUSH(h->mounted, h->mounted_count, h->mounted_cap, (struct identity) { st.st_dev, st.st_ino }))
+			return false;
+	}
+	return HM_PUSH(h->namespaces, h->namespace_count, h->namespace_cap, ns.st_ino);
+}
+
+static bool is_pid(const char *name)
+{
+	uint64_t pid;
+
+	return num_u64_str(name, INT32_MAX, &pid);
+}
+
+int holders_scan(const char *proc, struct holders **out, struct hm_err *e)
+{
+	hm_auto(holders) *h = calloc(1, sizeof *h);
+	DIR *dir = opendir(proc);
+	struct dirent *d;
+	bool ok = h != NULL;
+
+	if (dir == NULL)
+		return hm_err_errno(e, errno, "read %s", proc);
+	while (ok && (d = readdir(dir)) != NULL)
+		ok = !is_pid(d->d_name) || look_into(h, proc, d->d_name);
+	closedir(dir);
+	if (!ok)
+		return hm_err_set(e, HM_ENOMEM, "look at running containers");
+	*out = HM_STEAL(h);
+	return 0;
+}
+
+void holders_free(struct holders *h)
+{
+	if (h == NULL)
+		return;
+	free(h->namespaces);
+	free(h->mounted);
+	free(h);
+}
+
+bool holders_mounted(const struct holders *h, const char *host_path)
+{
+	struct stat st;
+
+	if (stat(host_path, &st) < 0)
+		return false;
+	for (size_t i = 0; i < h->mounted_count; i++)
+		if (h->mounted[i].dev == st.st_dev && h->mounted[i].ino == st.st_ino)
+			return true;
+	return false;
+}
+
+size_t holders_containers(const struct holders *h)
+{
+	return h->containers;
+}
+
+/* Field 22 of /proc/<pid>/stat, counted from the last ')': a program's name may hold blanks and brackets. */
+static bool start_time_of(const char *text, size_t n, uint64_t *out)
+{
+	const char *close = memrchr(text, ')', n);
+	struct cur c;
+
+	if (close == NULL || close + 2 > text + n)
+		return false;
+	c = cur_of(close + 2, (size_t)(text + n - close - 2));
+	for (int field = 3; field < 22; field++)
+		cur_until(&c, ' ');
+	*out = cur_u64(&c, ' ', UINT64_MAX);
+	return !c.bad;
+}
+
+/* The pid that the process has in its innermost namespace: the last number of the line "NSpid:". */
+static bool inner_pid_of(const char *text, size_t n, uint64_t *out)
+{
+	const char *line = memmem(text, n, "\nNSpid:", 7), *end, *tab;
+
+	if (line == NULL)
+		return false;
+	line++;
+	end = memchr(line, '\n', (size_t)(text + n - line));
+	if (end == NULL)
+		return false;
+	tab = memrchr(line, '\t', (size_t)(end - line));
+	return tab != NULL && num_u64(tab + 1, (size_t)(end - tab - 1), UINT32_MAX, out);
+}
+
+static bool is_process(const char *proc, const char *pid, const struct region_process *p)
+{
+	hm_auto_str text = { 0 };
+	char path[PATH_MAX];
+	struct hm_err e;
+	struct stat ns;
+	uint64_t v;
+
+	hm_fmt(path, sizeof path, "%s/%s/ns/pid", proc, pid);
+	if (stat(path, &ns) < 0 || ns.st_ino != p->pid_namespace)
+		return false;
+	hm_fmt(path, sizeof path, "%s/%s/status", proc, pid);
+	if (file_read(path, 65536, &text, &e) < 0 || !inner_pid_of(str_text(&text), text.n, &v) || v != p->pid)
+		return false;
+	hm_fmt(path, sizeof path, "%s/%s/stat", proc, pid);
+	return file_read(path, 65536, &text, &e) == 0 && start_time_of(str_text(&text), text.n, &v) &&
+	       v == p->start_time;
+}
+
+struct holder_pids {
+	char *proc;
+	ino_t *namespaces;
+	size_t count, cap;
+	bool incomplete; /* memory was short: nobody is called dead */
+};
+
+static void note_namespace(struct holder_pids *h, const char *pid)
+{
+	char path[PATH_MAX];
+	struct stat ns;
+
+	hm_fmt(path, sizeof path, "%s/%s/ns/pid", h->proc, pid);
+	if (stat(path, &ns) < 0)
+		return;
+	for (size_t i = 0; i < h->count; i++)
+		if (h->namespaces[i] == ns.st_ino)
+			return;
+	if (!HM_PUSH(h->namespaces, h->count, h->cap, ns.st_ino))
+		h->incomplete = true;
+}
+
+int holder_pids_new(const char *proc, struct holder_pids **out, struct hm_err *e)
+{
+	hm_auto(holder_pids) *h = calloc(1, sizeof *h);
+	DIR *dir = opendir(proc);
+	struct dirent *d;
+
+	if (dir == NULL)
+		return hm_err_errno(e, errno, "read %s", proc);
+	if (h != NULL)
+		h->proc = strdup(proc);
+	if (h == NULL || h->proc == NULL) {
+		closedir(dir);
+		return hm_err_set(e, HM_ENOMEM, "look at running processes");
+	}
+	while ((d = readdir(dir)) != NULL)
+		if (is_pid(d->d_name))
+			note_namespace(h, d->d_name);
+	closedir(dir);
+	*out = HM_STEAL(h);
+	return 0;
+}
+
+void holder_pids_free(struct holder_pids *h)
+{
+	if (h == NULL)
+		return;
+	free(h->proc);
+	free(h->namespaces);
+	free(h);
+}
+
+static bool has_namespace(const struct holder_pids *h, uint64_t ino)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->namespaces[i] == ino)
+			return true;
+	return false;
+}
+
+bool holder_pids_alive(const struct region_process *p, void *arg)
+{
+	const struct holder_pids *h = arg;
+	struct dirent *d;
+	bool alive;
+	DIR *dir;
+
+	if (!h->incomplete && !has_namespace(h, p->pid_namespace))
+		return false;
+	dir = opendir(h->proc);
+	alive = dir == NULL || h->incomplete; /* a charge is not given back on a guess */
+	while (!alive && (d = readdir(dir)) != NULL)
+		alive = is_pid(d->d_name) && is_process(h->proc, d->d_name, p);
+	if (dir != NULL)
+		closedir(dir);
+	return alive;
+}

@@ -1,0 +1,60 @@
+/* hami-device-plugin: the node agent. docs/agent.md */
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "agent/agent.h"
+#include "agent/options.h"
+#include "base/log.h"
+#include "contract/exit_codes.h"
+#include "io/loop.h"
+
+#ifndef HM_VERSION
+#define HM_VERSION "unknown"
+#endif
+
+static const char usage[] = "usage: hami-device-plugin [options]\n\n"
+			    "Offers slices of this node's GPUs to the kubelet and gives each container its own.";
+
+static int finish_early(int result, const struct option_spec *table)
+{
+	if (result == OPTIONS_HELP)
+		options_print_help(usage, table, AGENT_OPTION_COUNT);
+	else
+		printf("hami-device-plugin %s\n", HM_VERSION);
+	return HM_EXIT_OK;
+}
+
+static int set_log(const struct agent_options *o, struct hm_err *e)
+{
+	log_set_clock(clock_wall_ms);
+	log_set_verbosity((int)o->v);
+	return log_set_level_name(o->log_level, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct option_spec table[AGENT_OPTION_COUNT];
+	struct agent_options options;
+	struct hm_err e;
+	int r;
+
+	mallopt(M_ARENA_MAX, 1); /* the worker allocates little; an arena of its own would only cost memory */
+	signal(SIGPIPE, SIG_IGN);
+	agent_options_init(&options, table);
+	r = agent_options_read(&options, table, argc, argv, &e);
+	if (r == OPTIONS_HELP || r == OPTIONS_VERSION)
+		return finish_early(r, table);
+	if (r < 0 || set_log(&options, &e) < 0) {
+		fprintf(stderr, "hami-device-plugin: %s\n", e.msg);
+		agent_options_fini(&options);
+		return HM_EXIT_USAGE;
+	}
+	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("binding", options.binding),
+		 KV("resource", options.resource_name), KV_U64("cores_per_device", options.cores_per_device));
+	r = agent_run(&options, &e);
+	if (r < 0)
+		log_error("hami-device-plugin ends", KV_ERR(&e));
+	agent_options_fini(&options);
+	return r < 0 ? HM_EXIT_FAILED : HM_EXIT_OK;
+}

@@ -1,0 +1,31 @@
+/* Every file the agent touches, from the options: one place that knows the layout (contract/host.h). */
+#ifndef HM_AGENT_PATHS_H
+#define HM_AGENT_PATHS_H
+
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "core/err.h"
+
+/* AGENT_PATH_OPTION_BYTES and the longest tail below it fit. */
+enum { AGENT_PATH_BYTES = 512 };
+
+struct agent_path {
+	char s[AGENT_PATH_BYTES];
+};
+
+struct agent_paths {
+	struct agent_path state, claims, alloc, lib, counter, node;
+	struct agent_path cdi, plugin_dir, plugin_socket, kubelet_socket, checkpoint, pod_resources;
+	char kubelet_name[108]; /* the kubelet socket's name in the plugin folder; "" where it is elsewhere */
+};
+
+/* -HM_EINVAL where a socket's path is longer than a socket's path may be. */
+int agent_paths_init(struct agent_paths *p, const struct agent_options *o, struct hm_err *e) HM_MUST_USE;
+
+/* What belongs to one Allocate number. */
+struct agent_path agent_path_claim(const struct agent_paths *p, uint64_t number);
+struct agent_path agent_path_alloc(const struct agent_paths *p, uint64_t number, const char *file); /* "": the folder */
+struct agent_path agent_path_spec(const struct agent_paths *p, uint64_t number);
+
+#endif

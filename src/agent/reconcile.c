@@ -1,0 +1,255 @@
+#include "agent/reconcile.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/binding.h"
+#include "agent/holders.h"
+#include "agent/prestart.h"
+#include "base/array.h"
+#include "base/log.h"
+#include "contract/host.h"
+#include "contract/names.h"
+#include "core/num.h"
+#include "kubelet/checkpoint.h"
+
+struct numbers {
+	uint64_t *items;
+	size_t count, cap;
+};
+
+struct reconcile {
+	struct loop *loop;
+	struct reconcile_config config;
+	struct loop_timer *timer;
+	uint64_t round;
+	struct numbers unlisted; /* of the last round: one that is still unlisted now is taken for ended */
+	char said[256];          /* the last trouble with the checkpoint */
+};
+
+/* ---- the numbers that lie about */
+
+/* "<prefix><number><suffix>" */
+static bool number_in_name(const char *name, const char *prefix, const char *suffix, uint64_t *out)
+{
+	size_t n = strlen(name), before = strlen(prefix), after = strlen(suffix);
+
+	return n > before + after && memcmp(name, prefix, before) == 0 &&
+	       memcmp(name + n - after, suffix, after) == 0 &&
+	       num_u64(name + before, n - before - after, UINT64_MAX / 2, out);
+}
+
+static void collect(const char *folder, const char *prefix, const char *suffix, struct numbers *out)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *d;
+	uint64_t number;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (number_in_name(d->d_name, prefix, suffix, &number) &&
+		    !HM_PUSH(out->items, out->count, out->cap, number))
+			break;
+	if (dir != NULL)
+		closedir(dir);
+}
+
+static void collect_all(const struct agent_paths *p, struct numbers *out)
+{
+	collect(p->claims.s, "", "", out);
+	collect(p->alloc.s, "", "", out);
+	collect(p->cdi.s, HM_CDI_FILE_PREFIX, HM_CDI_FILE_SUFFIX, out);
+}
+
+static uint64_t max_listed(const struct checkpoint *c, const char *resource)
+{
+	uint64_t max = 0, number;
+
+	for (size_t i = 0; i < c->count; i++)
+		for (size_t k = 0; strcmp(c->entries[i].resource, resource) == 0 && k < c->entries[i].cdi_count; k++)
+			if (prestart_parse_name(c->entries[i].cdi_names[k], &number))
+				max = HM_MAX(max, number);
+	return max;
+}
+
+uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
+{
+	hm_auto(checkpoint) *checkpoint = NULL;
+	struct numbers found = { 0 };
+	struct hm_err e;
+	uint64_t max = 0;
+
+	collect_all(p, &found);
+	for (size_t i = 0; i < found.count; i++)
+		max = HM_MAX(max, found.items[i]);
+	free(found.items);
+	if (checkpoint_read(p->checkpoint.s, &checkpoint, &e) == 0) {
+		uint64_t listed = max_listed(checkpoint, resource);
+
+		max = HM_MAX(max, listed);
+	}
+	return max;
+}
+
+/* ---- one round */
+
+static bool has(const struct numbers *n, uint64_t number)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (n->items[i] == number)
+			return true;
+	return false;
+}
+
+/* Classic binding leaves no name in the checkpoint: an entry with the same devices of the same pod stands for it. */
+static bool is_listed(const struct reconcile *r, const struct checkpoint *checkpoint, const struct claim *c)
+{
+	if (c->cdi[0] != '\0')
+		return prestart_is_listed(checkpoint, r->config.resource, c->number);
+	for (size_t i = 0; i < checkpoint->count; i++) {
+		const struct checkpoint_entry *entry = &checkpoint->entries[i];
+
+		if (strcmp(entry->resource, r->config.resource) == 0 &&
+		    (c->pod_uid[0] == '\0' || strcmp(c->pod_uid, entry->pod_uid) == 0) &&
+		    claim_has_set(c, (const char *const *)entry->ids, entry->id_count))
+			return true;
+	}
+	return false;
+}
+
+/* A missing file is an empty one: a kubelet that never allocated, or lost it. What runs is found by its mounts. */
+static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
+{
+	struct hm_err e;
+	int code = checkpoint_read(r->config.paths->checkpoint.s, out, &e);
+
+	if (code == -HM_ENOTFOUND) {
+		*out = calloc(1, sizeof **out);
+		return *out == NULL ? -HM_ENOMEM : 0;
+	}
+	if (code < 0 && strncmp(r->said, e.msg, sizeof r->said - 1) != 0) {
+		log_warn("the kubelet's checkpoint cannot be read; ended containers are cleaned up later", KV_ERR(&e));
+		strncpy(r->said, e.msg, sizeof r->said - 1);
+	}
+	if (code == 0)
+		r->said[0] = '\0';
+	return code;
+}
+
+static void end(struct reconcile *r, uint64_t number, const char *why)
+{
+	struct hm_err e;
+
+	if (binding_remove(r->config.paths, r->config.claims, number, &e) < 0)
+		log_warn("cannot clean up behind a container; trying again", KV_U64("number", number), KV_ERR(&e));
+	else
+		log_info("cleaned up behind a container", KV_U64("number", number), KV("why", why));
+}
+
+static bool lives(const struct reconcile *r, struct holders **seen, uint64_t number)
+{
+	struct hm_err e;
+
+	if (*seen == NULL && holders_scan("/proc", seen, &e) < 0) {
+		log_warn("cannot see which containers run", KV_ERR(&e));
+		return true;
+	}
+	return holders_mounted(*seen, agent_path_alloc(r->config.paths, number, HM_ALLOC_USAGE).s);
+}
+
+static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoint, struct holders **seen)
+{
+	struct numbers now = { 0 }, over = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < claims_count(r->config.claims); i++) {
+		const struct claim *c = claims_at(r->config.claims, i);
+
+		if (is_listed(r, checkpoint, c))
+			continue;
+		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
+		if (ok && has(&r->unlisted, c->number) && !lives(r, seen, c->number))
+			ok = HM_PUSH(over.items, over.count, over.cap, c->number);
+	}
+	for (size_t i = 0; i < over.count; i++)
+		end(r, over.items[i], "ended");
+	free(over.items);
+	free(r->unlisted.items);
+	r->unlisted = now;
+}
+
+static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint, struct holders **seen)
+{
+	struct numbers found = { 0 };
+
+	collect_all(r->config.paths, &found);
+	for (size_t i = 0; i < found.count; i++) {
+		uint64_t number = found.items[i];
+
+		if (claims_find(r->config.claims, number) == NULL &&
+		    !prestart_is_listed(checkpoint, r->config.resource, number) && !lives(r, seen, number))
+			end(r, number, "left without a claim");
+	}
+	free(found.items);
+}
+
+static void forget_pending(struct reconcile *r, const struct checkpoint *checkpoint)
+{
+	uint64_t now = loop_now_ms(r->loop);
+
+	for (size_t i = pending_count(r->config.pending); i-- > 0;) {
+		const struct pending_item *item = pending_at(r->config.pending, i);
+
+		if (now - item->since_ms > RECONCILE_PENDING_MS &&
+		    !prestart_is_listed(checkpoint, r->config.resource, item->number))
+			pending_remove(r->config.pending, item->number);
+	}
+}
+
+static void on_timer(void *arg)
+{
+	struct reconcile *r = arg;
+	hm_auto(checkpoint) *checkpoint = NULL;
+	hm_auto(holders) *seen = NULL;
+	bool orphans = r->round++ % RECONCILE_ORPHANS_EVERY == 0;
+	struct hm_err e;
+
+	loop_timer_arm(r->timer, RECONCILE_EVERY_MS);
+	if (counter_refill(r->config.counter, &e) < 0)
+		log_error("cannot reserve more Allocate numbers", KV_ERR(&e));
+	if (!orphans && claims_count(r->config.claims) == 0 && pending_count(r->config.pending) == 0)
+		return;
+	if (read_checkpoint(r, &checkpoint) < 0)
+		return;
+	end_unlisted(r, checkpoint, &seen);
+	forget_pending(r, checkpoint);
+	if (orphans)
+		end_orphans(r, checkpoint, &seen);
+}
+
+int reconcile_new(struct loop *l, const struct reconcile_config *config, struct reconcile **out, struct hm_err *e)
+{
+	struct reconcile *r = calloc(1, sizeof *r);
+
+	if (r == NULL)
+		return hm_err_set(e, HM_ENOMEM, "reconcile");
+	r->loop = l;
+	r->config = *config;
+	if (loop_timer_new(l, on_timer, r, &r->timer, e) < 0) {
+		free(r);
+		return hm_err_wrap(e, "reconcile");
+	}
+	loop_timer_arm(r->timer, 200); /* behind the registration */
+	*out = r;
+	return 0;
+}
+
+void reconcile_free(struct reconcile *r)
+{
+	if (r == NULL)
+		return;
+	loop_timer_free(r->timer);
+	free(r->unlisted.items);
+	free(r);
+}

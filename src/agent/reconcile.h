@@ -1,0 +1,41 @@
+/* What nobody holds any more goes: claims that the kubelet's checkpoint does not list and whose container does not run,
+ * and specs, folders and files without a claim (the agent was killed half-way). A timer, because no event tells it. */
+#ifndef HM_AGENT_RECONCILE_H
+#define HM_AGENT_RECONCILE_H
+
+#include "agent/claims.h"
+#include "agent/counter.h"
+#include "agent/paths.h"
+#include "agent/pending.h"
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "io/loop.h"
+
+enum {
+	RECONCILE_EVERY_MS = 3000,
+	RECONCILE_ORPHANS_EVERY = 20, /* rounds; and the first */
+	/* An Allocate's answer is in the checkpoint before its pod is admitted; one that is not there by now never was.
+	 */
+	RECONCILE_PENDING_MS = 60000,
+};
+
+struct reconcile_config {
+	const struct agent_paths *paths;
+	const char *resource;
+	struct claims *claims;
+	struct counter *counter;
+	struct pending *pending;
+};
+
+struct reconcile;
+
+/* The first round runs from the loop soon. All of config is borrowed. */
+int reconcile_new(struct loop *l, const struct reconcile_config *config, struct reconcile **out,
+		  struct hm_err *e) HM_MUST_USE;
+void reconcile_free(struct reconcile *r);
+HM_DEFINE_AUTO(reconcile, reconcile_free);
+
+/* The largest number that any file or folder of ours, or the checkpoint, carries; 0 if none. For counter_open. */
+uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource);
+
+#endif
