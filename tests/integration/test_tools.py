@@ -1,0 +1,99 @@
+"""The tools that judge the others: the report of results, the packages, the progress of long steps."""
+import subprocess
+
+import pytest
+
+from conftest import REPO
+
+CTEST = """<testsuite name="t" tests="4" failures="1" skipped="1">
+<testcase name="good" classname="good" status="run"><system-out>x</system-out></testcase>
+<testcase name="bad" classname="bad" status="fail"><failure message=""/><system-out>the reason
+in two lines</system-out></testcase>
+<testcase name="gone" classname="gone" status="notrun"><skipped message="Unable to find executable"/></testcase>
+<testcase name="left" classname="left" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+<system-out>running
+skipped: needs root</system-out></testcase>
+</testsuite>"""
+PYTEST = """<testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
+<testcase classname="integration.test_a" name="test_one" time="0.1"/>
+<testcase classname="integration.test_a" name="test_two"><failure message="assert 1 == 2">trace</failure></testcase>
+<testcase classname="integration.test_a" name="test_three"><error message="failed on setup">trace</error></testcase>
+<testcase classname="integration.test_a" name="test_four"><skipped message="needs root">x</skipped></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.fixture
+def report(tmp_path):
+    def run(*args, **files):
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        done = subprocess.run(["/usr/bin/python3", str(REPO / "tools/report.py"), *args], cwd=tmp_path, capture_output=True,
+                              text=True, check=False)
+        return done.returncode, done.stdout
+    return run
+
+
+def test_report_counts_every_case_once_and_names_what_failed(report):
+    code, text = report("c.xml", "p.xml", **{"c.xml": CTEST, "p.xml": PYTEST})
+    assert code == 1
+    assert text.splitlines()[-1] == "2 passed, 4 failed, 2 skipped"
+    for line in ("skipped: left: skipped: needs root", "skipped: test_a::test_four: needs root", "FAILED: bad",
+                 "    in two lines", "FAILED: gone", "FAILED: test_a::test_two", "    assert 1 == 2", "FAILED: test_a::test_three"):
+        assert line in text.splitlines()
+
+
+def test_report_of_good_results(report):
+    good = '<testsuite><testcase name="a" classname="a" status="run"/></testsuite>'
+    assert report("c.xml", **{"c.xml": good}) == (0, "1 passed, 0 failed\n")
+
+
+def test_report_takes_a_skip_that_must_run_for_a_failure(report):
+    code, text = report("--must-run", "p.xml", **{"p.xml": PYTEST})
+    assert code == 1
+    assert text.splitlines()[-1] == "1 passed, 3 failed"
+    assert "FAILED: test_a::test_four" in text
+
+
+@pytest.mark.parametrize("content, says", [(None, "no results"), ("<testsuites/>", "no test ran"), ("<broken", "no results")])
+def test_report_takes_missing_results_for_a_failure(report, content, says):
+    code, text = report("c.xml", **({} if content is None else {"c.xml": content}))
+    assert code == 1
+    assert says in text
+    assert text.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_report_counts_a_failed_step(report):
+    good = '<testsuite><testcase name="a" classname="a" status="run"/></testsuite>'
+    code, text = report("--step", "build asan", "c.xml", **{"c.xml": good})
+    assert (code, text.splitlines()[-1]) == (1, "1 passed, 1 failed")
+    assert "FAILED: build asan" in text
+
+
+def test_setup_names_the_packages_on_another_distribution(tmp_path):
+    (tmp_path / "os-release").write_text('ID=fedora\nVERSION_ID=41\n')
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "dirname", "sort", "grep", "cat", "pkg-config"):  # hardly anything is installed there
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    done = subprocess.run(["/bin/bash", str(REPO / "tools/setup"), "build"], capture_output=True, text=True, check=False,
+                          env={"PATH": str(tools), "OS_RELEASE": str(tmp_path / "os-release"), "HOME": str(tmp_path)})
+    assert done.returncode == 2, done.stderr
+    assert "not Debian 12" in done.stderr
+    assert "    cmake" in done.stderr.splitlines() or "    ninja-build" in done.stderr.splitlines() or "    gcc" in done.stderr.splitlines()
+
+
+def test_setup_refuses_an_unknown_purpose():
+    done = subprocess.run([str(REPO / "tools/setup"), "nonsense"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no such purpose: nonsense" in done.stderr
+
+
+def test_progress_passes_what_is_not_progress():
+    text = "[1/3] Building a.c\nwarning: this\n 2/9 Test #2: name ....   Passed    0.1 sec\n 3/9 Test #3: broken ...***Failed 1 sec\n"
+    done = subprocess.run(["/bin/bash", "-c", f". {REPO}/tools/progress.sh; progress_follow title"], input=text,
+                          capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "title ..."
+    assert "warning: this" in lines
+    assert any("broken" in line for line in lines)
+    assert not any("Building" in line or "Passed" in line for line in lines)
