@@ -67,7 +67,7 @@ static void uuid_bytes(const char *uuid, CUuuid *out)
 			continue;
 		unsigned char *byte = (unsigned char *)&out->bytes[digits / 2];
 
-		*byte = (unsigned char)(*byte << 4 | value);
+		*byte = (unsigned char)((unsigned)*byte << 4 | value);
 		digits++;
 	}
 }

@@ -20,7 +20,7 @@ void grpc_deframer_fini(struct grpc_deframer *d)
 	grpc_deframer_init(d, d->max_bytes);
 }
 
-static enum grpc_next fail(struct grpc_deframer *d, int problem)
+static enum grpc_next fail(struct grpc_deframer *d, enum grpc_problem problem)
 {
 	d->problem = problem;
 	free(d->body);

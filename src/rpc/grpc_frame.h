@@ -22,7 +22,7 @@ struct grpc_deframer {
 	uint8_t *body; /* owned */
 	size_t length, have, cap;
 	bool complete;
-	enum { GRPC_FINE, GRPC_COMPRESSED, GRPC_BAD_FLAG, GRPC_TOO_LARGE, GRPC_NO_MEMORY } problem;
+	enum grpc_problem { GRPC_FINE, GRPC_COMPRESSED, GRPC_BAD_FLAG, GRPC_TOO_LARGE, GRPC_NO_MEMORY } problem;
 };
 
 void grpc_deframer_init(struct grpc_deframer *d, size_t max_bytes);

@@ -90,10 +90,10 @@ static void stop_here(void)
 static void a_claim_may_be_killed_anywhere(void **state)
 {
 	struct process_id dying = process(1024), next = process(2048);
-	bool was_stopped = true;
+	volatile bool was_stopped = true;
 
 	(void)state;
-	for (unsigned n = 0; was_stopped; n++) {
+	for (volatile unsigned n = 0; was_stopped; n++) {
 		struct ledger l;
 		uint32_t victim = dying.pid;
 
