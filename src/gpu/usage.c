@@ -111,9 +111,13 @@ int gpu_processes(struct gpu_driver *d, const char *uuid, struct gpu_process *ou
 		return r;
 	result = read_compute(d, handle, &compute);
 	if (result == NVML_SUCCESS) {
+		int more = read_graphics(d, handle, &graphics);
+
+		/* A card that does not list them has none to list. */
+		result = more == NVML_ERROR_MEMORY ? more : NVML_SUCCESS;
+	}
+	if (result == NVML_SUCCESS) {
 		/* A process that computes and draws stands in both lists with the same memory. */
-		if (read_graphics(d, handle, &graphics) != NVML_SUCCESS)
-			graphics.count = 0;
 		append(&compute, NULL, out, cap, count);
 		append(&graphics, &compute, out, cap, count);
 	} else {

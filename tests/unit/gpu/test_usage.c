@@ -161,12 +161,14 @@ static int sweep_processes(void *arg)
 
 static void test_sweep(void **state)
 {
-	struct fake *fake = fake_load(FAKE_NVML_OLD); /* one list: nothing that may be left out */
-	hm_auto(gpu_driver) *d = open_fake(FAKE_NVML_OLD);
+	struct fake *fake = fake_load(FAKE_NVML), *fake_old = fake_load(FAKE_NVML_OLD);
+	hm_auto(gpu_driver) *d = open_fake(FAKE_NVML), *old = open_fake(FAKE_NVML_OLD);
 
 	(void)state;
 	fake_node(fake, 1);
+	fake_node(fake_old, 1);
 	sweep_check("gpu_processes", sweep_processes, d);
+	sweep_check("gpu_processes, old library", sweep_processes, old);
 }
 
 int main(void)
