@@ -38,7 +38,7 @@ static size_t take_prefix(struct grpc_deframer *d, const uint8_t *in, size_t n)
 	return k;
 }
 
-static int check_prefix(struct grpc_deframer *d)
+static enum grpc_problem check_prefix(struct grpc_deframer *d)
 {
 	d->length = (size_t)d->prefix[1] << 24 | (size_t)d->prefix[2] << 16 | (size_t)d->prefix[3] << 8 | d->prefix[4];
 	if (d->prefix[0] > 1)
@@ -78,7 +78,7 @@ enum grpc_next grpc_feed(struct grpc_deframer *d, const uint8_t *in, size_t n, s
 		d->prefix_have = d->have = 0;
 	}
 	if (d->prefix_have < GRPC_PREFIX) {
-		int problem;
+		enum grpc_problem problem;
 
 		*used = take_prefix(d, in, n);
 		if (d->prefix_have < GRPC_PREFIX)
