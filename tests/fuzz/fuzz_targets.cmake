@@ -1,3 +1,5 @@
 hm_fuzz(checkpoint LIBS kubelet)
 hm_fuzz(cdi_spec LIBS cdi)
 hm_fuzz(dp_messages LIBS kubelet)
+hm_fuzz(rpc_server LIBS rpc)
+hm_fuzz(rpc_client LIBS rpc)

@@ -90,6 +90,7 @@ class EchoServer:
 
     def __init__(self, build, folder, **popen):
         self.path = folder / "echo.sock"
+        self.terminated = False
         self.program = pathlib.Path(build) / "tests" / "rpc_echo_server"
         self.process = subprocess.Popen([self.program, self.path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         **popen)
@@ -107,8 +108,14 @@ class EchoServer:
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / 100
 
+    def terminate(self):
+        """SIGTERM, once: a second one would meet a process without its handler."""
+        if not self.terminated:
+            self.process.terminate()
+        self.terminated = True
+
     def stop(self):
-        self.process.terminate()
+        self.terminate()
         try:
             code = self.process.wait(timeout=20)
         except subprocess.TimeoutExpired:

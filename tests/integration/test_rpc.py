@@ -158,7 +158,7 @@ def test_goodbye(build, short_tmp):
     with echo_server(build, short_tmp) as server, channel(server) as chan:
         watch = chan.unary_stream(PREFIX + "Watch")(b"1 10 0")
         assert len(next(watch)) == 10
-        server.process.terminate()
+        server.terminate()
         with pytest.raises(grpc.RpcError) as e:
             next(watch)
         assert e.value.code() == grpc.StatusCode.UNAVAILABLE

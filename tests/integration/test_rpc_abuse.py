@@ -26,7 +26,8 @@ def server(build, short_tmp):
 
 def assert_serves(server):
     with grpc.insecure_channel(f"unix:{server.path}", options=[("grpc.use_local_subchannel_pool", 1)]) as c:
-        assert c.unary_unary("/test.Echo/Echo")(b"alive", timeout=20) == b"alive"
+        # wait_for_ready: the backlog may be full for a moment
+        assert c.unary_unary("/test.Echo/Echo")(b"alive", timeout=20, wait_for_ready=True) == b"alive"
 
 
 def test_garbage(server):
