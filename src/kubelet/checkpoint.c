@@ -298,7 +298,8 @@ const struct checkpoint_entry *checkpoint_match(const struct checkpoint *c, cons
 
 	if (sorted == NULL)
 		return NULL;
-	memcpy(sorted, ids, id_count * sizeof *sorted);
+	if (id_count > 0)
+		memcpy(sorted, ids, id_count * sizeof *sorted);
 	qsort(sorted, id_count, sizeof *sorted, compare_text);
 	while (found == NULL && *at < c->count) {
 		const struct checkpoint_entry *entry = &c->entries[(*at)++];
