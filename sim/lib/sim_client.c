@@ -528,22 +528,30 @@ bool sim_wait_end(int timeout_ms)
 
 /* ---- Faults */
 
-int sim_nvml_fault(unsigned card, const char *call)
+int sim_nvml_code(unsigned card, const char *call)
 {
 	struct sim_node *n;
-	struct sim_card *c;
-	struct timespec tick = { 0, 5000000 };
 
 	if (attached(&n) != SIM_OK || card >= n->card_count)
 		return 0;
-	c = &n->cards[card];
-	while (sim_monotonic_ns() < atomic_load(&c->hang_until_ns))
-		nanosleep(&tick, NULL);
 	for (unsigned i = 0; i < SIM_MAX_FAULTS; i++) {
-		int code = atomic_load_explicit(&c->faults[i].code, memory_order_acquire);
+		const struct sim_fault *f = &n->cards[card].faults[i];
+		int code = atomic_load_explicit(&f->code, memory_order_acquire);
 
-		if (code != 0 && strncmp(c->faults[i].call, call, sizeof c->faults[i].call) == 0)
+		if (code != 0 && strncmp(f->call, call, sizeof f->call) == 0)
 			return code;
 	}
 	return 0;
+}
+
+int sim_nvml_fault(unsigned card, const char *call)
+{
+	struct timespec tick = { 0, 5000000 };
+	struct sim_node *n;
+
+	if (attached(&n) != SIM_OK || card >= n->card_count)
+		return 0;
+	while (sim_monotonic_ns() < atomic_load(&n->cards[card].hang_until_ns))
+		nanosleep(&tick, NULL);
+	return sim_nvml_code(card, call);
 }

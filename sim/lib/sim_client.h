@@ -53,5 +53,7 @@ enum sim_result sim_sync(void);               /* all cards' engines up to now, u
 
 /* Fault injection for `call` (an NVML name) on a card: the code to answer, or 0. `nvml-hang` sleeps inside. */
 int sim_nvml_fault(unsigned card, const char *call);
+/* The same without the hang, for calls about no card in particular: those obey card 0's errors. */
+int sim_nvml_code(unsigned card, const char *call);
 
 #endif

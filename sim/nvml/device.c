@@ -1,0 +1,235 @@
+/* Which cards there are, and what never changes about one. */
+#include <string.h>
+
+#include "core/fmt.h"
+#include "sim/nvml/handle.h"
+#include "sim/nvml/pci.h"
+
+/* ---- Count and handles */
+
+static int count_cards(const char *call, unsigned *count)
+{
+	const struct sim_node *n = NULL;
+	int r = node_enter(call, &n);
+
+	if (r == NVML_SUCCESS && count == NULL)
+		r = NVML_ERROR_INVALID_ARGUMENT;
+	if (r == NVML_SUCCESS)
+		*count = visible_count();
+	return r;
+}
+
+int nvmlDeviceGetCount(unsigned *count)
+{
+	return count_cards(__func__, count);
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+	return count_cards(__func__, count);
+}
+
+/* A handle is given only for a card that answers. */
+static int hand_out(const char *call, unsigned number, struct nvml_device **device)
+{
+	const struct sim_card *c = NULL;
+	int r = card_enter(call, handle_of(number), &c, &number);
+
+	if (r == NVML_SUCCESS)
+		*device = handle_of(number);
+	return r;
+}
+
+static int by_index(const char *call, unsigned index, struct nvml_device **device)
+{
+	const struct sim_node *n = NULL;
+	int r = node_enter("", &n);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (device == NULL || index >= visible_count())
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return hand_out(call, visible_card(index), device);
+}
+
+int nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_device **device)
+{
+	return by_index(__func__, index, device);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device)
+{
+	return by_index(__func__, index, device);
+}
+
+/* The first visible card that `match` likes. */
+static int by_match(const char *call, const char *text, struct nvml_device **device,
+		    bool (*match)(const struct sim_card_info *, const char *))
+{
+	const struct sim_node *n = NULL;
+	int r = node_enter("", &n);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (text == NULL || device == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (unsigned i = 0; i < visible_count(); i++)
+		if (match(&n->cards[visible_card(i)].info, text))
+			return hand_out(call, visible_card(i), device);
+	return NVML_ERROR_NOT_FOUND;
+}
+
+static bool has_uuid(const struct sim_card_info *info, const char *text)
+{
+	return strcmp(info->uuid, text) == 0;
+}
+
+static bool has_serial(const struct sim_card_info *info, const char *text)
+{
+	return info->serial[0] != '\0' && strcmp(info->serial, text) == 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
+{
+	return by_match(__func__, uuid, device, has_uuid);
+}
+
+int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
+{
+	return by_match(__func__, serial, device, has_serial);
+}
+
+int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **device)
+{
+	return by_match(__func__, bus_id, device, pci_matches);
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_device **device)
+{
+	return by_match(__func__, bus_id, device, pci_matches);
+}
+
+/* ---- Names and numbers */
+
+int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned length)
+{
+	CARD(device, name);
+	return copy_text(c->info.name, name, length);
+}
+
+int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned length)
+{
+	CARD(device, uuid);
+	return copy_text(c->info.uuid, uuid, length);
+}
+
+int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned length)
+{
+	CARD(device, serial);
+	return c->info.serial[0] != '\0' ? copy_text(c->info.serial, serial, length) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetVbiosVersion(struct nvml_device *device, char *version, unsigned length)
+{
+	CARD(device, version);
+	return copy_text(c->info.vbios, version, length);
+}
+
+int nvmlDeviceGetIndex(struct nvml_device *device, unsigned *index)
+{
+	CARD(device, index);
+	*index = (unsigned)visible_index(number);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMinorNumber(struct nvml_device *device, unsigned *minor)
+{
+	CARD(device, minor);
+	*minor = c->info.minor;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetBrand(struct nvml_device *device, unsigned *brand)
+{
+	CARD(device, brand);
+	*brand = c->info.brand;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetArchitecture(struct nvml_device *device, unsigned *architecture)
+{
+	CARD(device, architecture);
+	*architecture = c->info.architecture;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
+{
+	CARD(device, major);
+	if (minor == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*major = (int)c->info.cc_major;
+	*minor = (int)c->info.cc_minor;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetNumGpuCores(struct nvml_device *device, unsigned *cores)
+{
+	bool half;
+	CARD(device, cores);
+
+	/* FP32 lanes of an SM, CUDA programming guide, "Compute Capabilities": 64 for 7.x and 8.0, else 128. */
+	half = c->info.cc_major == 7 || (c->info.cc_major == 8 && c->info.cc_minor == 0);
+	*cores = c->info.sms * (half ? 64 : 128);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryBusWidth(struct nvml_device *device, unsigned *bits)
+{
+	CARD(device, bits);
+	*bits = c->info.bus_width_bits;
+	return NVML_SUCCESS;
+}
+
+/* ---- Modes, all fixed */
+
+#define FIXED(function, value)                                                                                         \
+	int function(struct nvml_device *device, unsigned *out)                                                        \
+	{                                                                                                              \
+		CARD(device, out);                                                                                     \
+		*out = (value);                                                                                        \
+		return NVML_SUCCESS;                                                                                   \
+	}
+
+FIXED(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
+FIXED(nvmlDeviceGetMaxPcieLinkGeneration, c->info.pcie_generation)
+FIXED(nvmlDeviceGetMaxPcieLinkWidth, c->info.pcie_width)
+FIXED(nvmlDeviceGetCurrPcieLinkGeneration, c->info.pcie_generation)
+FIXED(nvmlDeviceGetCurrPcieLinkWidth, c->info.pcie_width)
+FIXED(nvmlDeviceGetPersistenceMode, NVML_FEATURE_ENABLED)
+FIXED(nvmlDeviceGetComputeMode, NVML_COMPUTEMODE_DEFAULT)
+FIXED(nvmlDeviceGetDisplayActive, NVML_FEATURE_DISABLED)
+FIXED(nvmlDeviceGetDisplayMode, NVML_FEATURE_DISABLED)
+FIXED(nvmlDeviceGetVirtualizationMode, NVML_GPU_VIRTUALIZATION_MODE_NONE)
+
+int nvmlDeviceGetEccMode(struct nvml_device *device, unsigned *current, unsigned *pending)
+{
+	CARD(device, current);
+	if (pending == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (c->info.ecc == 0)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*current = *pending = NVML_FEATURE_ENABLED;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsigned counter, unsigned long long *count)
+{
+	CARD(device, count);
+	if (type > NVML_MEMORY_ERROR_UNCORRECTED || counter > NVML_AGGREGATE_ECC)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (c->info.ecc == 0)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*count = 0;
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,43 @@
+#include "core/macros.h"
+#include "sim/nvml/handle.h"
+
+/* All that is not free; the ledger never exceeds the card, but it is read while others write. */
+static unsigned long long used_of(const struct sim_card *c)
+{
+	unsigned long long used = atomic_load(&c->used_bytes);
+
+	return HM_MIN(used, (unsigned long long)c->info.memory_bytes);
+}
+
+int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
+{
+	CARD(device, memory);
+	memory->total = c->info.memory_bytes;
+	memory->used = used_of(c);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
+{
+	unsigned long long used;
+	CARD(device, memory);
+
+	if (memory->version != NVML_MEMORY_V2)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	used = used_of(c);
+	memory->total = c->info.memory_bytes;
+	memory->reserved = c->info.reserved_bytes;
+	memory->used = used - memory->reserved;
+	memory->free = memory->total - used;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
+{
+	CARD(device, memory);
+	memory->total = c->info.bar1_bytes;
+	memory->used = HM_MIN((unsigned long long)c->info.bar1_bytes, 1ULL << 20);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,88 @@
+/* Process lists of all generations, from one walk over the card's shares. */
+#include <string.h>
+
+#include "sim/nvml/handle.h"
+
+/* Calls put for each process that has memory on the card; returns how many there are. */
+static unsigned walk(unsigned number, unsigned room, void *out,
+		     void (*put)(void *out, unsigned at, unsigned pid, unsigned long long used))
+{
+	const struct sim_node *n = sim_node();
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
+		const struct sim_share *s = &n->cards[number].shares[i];
+		unsigned long long used = atomic_load(&s->data_bytes) + atomic_load(&s->context_bytes);
+		unsigned pid = atomic_load(&n->processes[i].pid);
+
+		if (pid == 0 || used == 0)
+			continue;
+		if (found < room)
+			put(out, found, pid, used);
+		found++;
+	}
+	return found;
+}
+
+static void put_v1(void *out, unsigned at, unsigned pid, unsigned long long used)
+{
+	((struct nvml_process_info_v1 *)out)[at] = (struct nvml_process_info_v1) { pid, used };
+}
+
+static void put_v2(void *out, unsigned at, unsigned pid, unsigned long long used)
+{
+	((struct nvml_process_info *)out)[at] =
+		(struct nvml_process_info) { pid, used, NVML_NO_INSTANCE, NVML_NO_INSTANCE };
+}
+
+static void put_detail(void *out, unsigned at, unsigned pid, unsigned long long used)
+{
+	((struct nvml_process_detail *)out)[at] =
+		(struct nvml_process_detail) { pid, used, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0 };
+}
+
+/* Fills what fits; with too little room says how much is needed. */
+static int list(const char *call, struct nvml_device *device, unsigned *count, void *out,
+		void (*put)(void *out, unsigned at, unsigned pid, unsigned long long used))
+{
+	const struct sim_card *c = NULL;
+	unsigned number, room, found;
+	int r = card_enter(call, device, &c, &number);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (count == NULL || (*count > 0 && out == NULL))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	room = *count;
+	found = put != NULL ? walk(number, room, out, put) : 0;
+	*count = found;
+	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+#define LIST(function, type, put)                                                                                      \
+	int function(struct nvml_device *device, unsigned *count, struct type *out)                                    \
+	{                                                                                                              \
+		return list(__func__, device, count, out, put);                                                        \
+	}
+
+LIST(nvmlDeviceGetComputeRunningProcesses, nvml_process_info_v1, put_v1)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvml_process_info, put_v2)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvml_process_info, put_v2)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, nvml_process_info_v1, NULL)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvml_process_info, NULL)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvml_process_info, NULL)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvml_process_info_v1, NULL)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml_process_info, NULL)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process_info, NULL)
+
+int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *processes)
+{
+	if (processes == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (processes->version != NVML_PROCESS_DETAIL_LIST_V1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (processes->mode > NVML_PROCESS_MODE_MPS)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return list(__func__, device, &processes->count, processes->processes,
+		    processes->mode == NVML_PROCESS_MODE_COMPUTE ? put_detail : NULL);
+}

@@ -1,0 +1,186 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/fmt.h"
+#include "io/json.h"
+#include "sim/lib/engine.h"
+#include "sim/simctl/simctl.h"
+
+#define MIB(bytes) ((bytes) >> 20)
+
+static bool on_card(const struct sim_node *n, const struct sim_card *c, unsigned process)
+{
+	return atomic_load(&n->processes[process].pid) != 0 && atomic_load(&c->shares[process].epoch) != 0;
+}
+
+static uint64_t bytes_of(const struct sim_share *s)
+{
+	return atomic_load(&s->data_bytes) + atomic_load(&s->context_bytes);
+}
+
+static uint64_t queued_ns(const struct sim_share *s)
+{
+	uint64_t done = atomic_load(&s->done_ns), submitted = atomic_load(&s->submitted_ns);
+
+	return submitted > done ? submitted - done : 0;
+}
+
+static uint64_t hang_ms(const struct sim_card *c)
+{
+	uint64_t until = atomic_load(&c->hang_until_ns), now = sim_monotonic_ns();
+
+	return until > now ? (until - now) / 1000000 : 0;
+}
+
+/* ---- JSON. A number that cannot be added makes the text NULL at the end: cJSON ignores NULL parents. */
+
+static void put(struct cJSON *o, const char *key, uint64_t v)
+{
+	cJSON_AddNumberToObject(o, key, (double)v);
+}
+
+static struct cJSON *append(struct cJSON *list)
+{
+	struct cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddItemToArray(list, o);
+	return o;
+}
+
+static void put_processes(struct cJSON *list, const struct sim_node *n, const struct sim_card *c)
+{
+	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
+		const struct sim_share *s = &c->shares[i];
+		struct cJSON *o;
+
+		if (!on_card(n, c, i))
+			continue;
+		o = append(list);
+		put(o, "pid", atomic_load(&n->processes[i].pid));
+		put(o, "bytes", bytes_of(s));
+		put(o, "context_bytes", atomic_load(&s->context_bytes));
+		put(o, "busy_ns", atomic_load(&s->done_ns));
+		put(o, "queued_ns", queued_ns(s));
+		cJSON_AddBoolToObject(o, "holder", atomic_load(&n->processes[i].holder) != 0);
+	}
+}
+
+static void put_faults(struct cJSON *list, const struct sim_card *c)
+{
+	for (unsigned i = 0; i < SIM_MAX_FAULTS; i++) {
+		int code = atomic_load(&c->faults[i].code);
+		struct cJSON *o;
+
+		if (code == 0)
+			continue;
+		o = append(list);
+		cJSON_AddStringToObject(o, "call", c->faults[i].call);
+		put(o, "code", (uint64_t)code);
+	}
+}
+
+static void put_card(struct cJSON *o, const struct sim_node *n, unsigned i)
+{
+	const struct sim_card *c = &n->cards[i];
+	char bus[32];
+
+	hm_fmt(bus, sizeof bus, "%08x:%02x:%02x.0", c->info.pci_domain, c->info.pci_bus, c->info.pci_device);
+	put(o, "index", i);
+	cJSON_AddStringToObject(o, "uuid", c->info.uuid);
+	cJSON_AddStringToObject(o, "name", c->info.name);
+	put(o, "minor", c->info.minor);
+	cJSON_AddStringToObject(o, "pci_bus_id", bus);
+	cJSON_AddNumberToObject(o, "numa_node", c->info.numa_node);
+	put(o, "sms", c->info.sms);
+	put(o, "total_bytes", c->info.memory_bytes);
+	put(o, "reserved_bytes", c->info.reserved_bytes);
+	put(o, "used_bytes", atomic_load(&c->used_bytes));
+	put(o, "peak_bytes", atomic_load(&c->peak_bytes));
+	put(o, "busy_ns", atomic_load(&c->busy_ns));
+	cJSON_AddBoolToObject(o, "lost", atomic_load(&c->lost) != 0);
+	put(o, "hang_ms", hang_ms(c));
+	put_faults(cJSON_AddArrayToObject(o, "faults"), c);
+	put_processes(cJSON_AddArrayToObject(o, "processes"), n, c);
+}
+
+static void put_events(struct cJSON *list, const struct sim_node *n)
+{
+	uint64_t head = atomic_load(&n->event_head);
+
+	for (uint64_t i = head > SIM_EVENTS ? head - SIM_EVENTS : 0; i < head; i++) {
+		const struct sim_event *event = &n->events[i % SIM_EVENTS];
+		struct cJSON *o;
+
+		if (atomic_load(&event->sequence) != i + 1)
+			continue;
+		o = append(list);
+		put(o, "gpu", event->card);
+		put(o, "xid", event->xid);
+		put(o, "at_ns", event->at_ns);
+	}
+}
+
+static int print_json(const char *dir, const struct sim_node *n, struct hm_err *e)
+{
+	hm_auto(cJSON) *root = cJSON_CreateObject();
+	struct cJSON *cards;
+	hm_auto_heap char *text = NULL;
+
+	cJSON_AddStringToObject(root, "node", n->name);
+	cJSON_AddStringToObject(root, "dir", dir);
+	put(root, "daemon_pid", n->daemon_pid);
+	cJSON_AddStringToObject(root, "clock", n->clock == SIM_CLOCK_VIRTUAL ? "virtual" : "wall");
+	put(root, "now_ns", sim_clock_now(n));
+	cJSON_AddStringToObject(root, "driver_version", n->driver_version);
+	put(root, "cuda_version", n->cuda_version);
+	put(root, "generation", atomic_load(&n->generation));
+	cards = cJSON_AddArrayToObject(root, "cards");
+	for (unsigned i = 0; i < n->card_count; i++)
+		put_card(append(cards), n, i);
+	put_events(cJSON_AddArrayToObject(root, "events"), n);
+	text = cJSON_Print(root);
+	if (text == NULL)
+		return hm_err_set(e, HM_ENOMEM, "status");
+	return puts(text) >= 0 ? 0 : hm_err_set(e, HM_EIO, "cannot write");
+}
+
+/* ---- Text */
+
+static void print_card(const struct sim_node *n, unsigned i)
+{
+	const struct sim_card *c = &n->cards[i];
+
+	printf("GPU %u  %s  %s  %" PRIu64 " / %" PRIu64 " MiB, peak %" PRIu64 " MiB, busy %" PRIu64 " ms%s%s\n", i,
+	       c->info.name, c->info.uuid, MIB(atomic_load(&c->used_bytes)), MIB(c->info.memory_bytes),
+	       MIB(atomic_load(&c->peak_bytes)), atomic_load(&c->busy_ns) / 1000000,
+	       atomic_load(&c->lost) != 0 ? ", LOST" : "", hang_ms(c) > 0 ? ", NVML hangs" : "");
+	for (unsigned f = 0; f < SIM_MAX_FAULTS; f++)
+		if (atomic_load(&c->faults[f].code) != 0)
+			printf("  fault    %s answers %d\n", c->faults[f].call, atomic_load(&c->faults[f].code));
+	for (unsigned p = 0; p < SIM_MAX_PROCESSES; p++)
+		if (on_card(n, c, p))
+			printf("  process  %u: %" PRIu64 " MiB, busy %" PRIu64 " ms%s\n",
+			       atomic_load(&n->processes[p].pid), MIB(bytes_of(&c->shares[p])),
+			       atomic_load(&c->shares[p].done_ns) / 1000000,
+			       atomic_load(&n->processes[p].holder) != 0 ? " (stray, by hold)" : "");
+}
+
+int simctl_status(struct simctl *c, struct hm_err *e)
+{
+	const struct sim_node *n = NULL;
+	struct sim_reply reply;
+	int r = simctl_attach(c, &n, e);
+
+	if (r == 0)
+		r = simctl_ask(c, (struct sim_request) { .op = SIM_OP_SYNC }, &reply, e);
+	if (r < 0)
+		return r;
+	if (c->json)
+		return print_json(c->dir, n, e);
+	printf("node %s, driver %s, CUDA %u.%u, %s clock, %u cards\n", n->name, n->driver_version,
+	       n->cuda_version / 1000, n->cuda_version % 1000 / 10, n->clock == SIM_CLOCK_VIRTUAL ? "virtual" : "wall",
+	       n->card_count);
+	for (unsigned i = 0; i < n->card_count; i++)
+		print_card(n, i);
+	return 0;
+}
