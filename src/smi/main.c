@@ -113,7 +113,7 @@ static int make_report(const struct settings *s, const struct hamivgpu *h, struc
 		else if (r == 0)
 			report_query(tree, out);
 	} else if (hamivgpu_driver_state(h)->code == HAMIVGPU_OK || hamivgpu_agent_state(h)->code == HAMIVGPU_OK) {
-		report_table(h, out);
+		report_table(h, HM_VERSION, out);
 	}
 	if (r == 0 && str_failed(out))
 		return hm_err_set(e, HM_ENOMEM, "report");

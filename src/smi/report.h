@@ -10,7 +10,7 @@
 #include "io/json.h"
 
 /* The tables: node, cards, vGPUs, processes, and what could not be read. At most 98 columns wide. */
-void report_table(const struct hamivgpu *h, struct str *out);
+void report_table(const struct hamivgpu *h, const char *version, struct str *out);
 
 /* "GPU 0: NVIDIA L40S (UUID: GPU-...)", one line a card. */
 void report_list(const struct hamivgpu *h, struct str *out);

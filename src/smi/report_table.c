@@ -8,10 +8,6 @@
 
 enum { CELL_BYTES = 64, SHORT_UUID = 12 };
 
-#ifndef HM_VERSION
-#define HM_VERSION "unknown"
-#endif
-
 static const struct column card_columns[] = {
 	{ "GPU", 3, true },
 	{ "Name", 26, false },
@@ -52,19 +48,27 @@ static void memory_pair(uint64_t used, uint64_t total, char out[CELL_BYTES])
 	snprintf(out, CELL_BYTES, "%.24s / %9.24s", a, b);
 }
 
+/* A row whose texts were put together apart: their failure is the report's. */
+static void add_row(struct str *out, const struct column *columns, size_t count, const char *const *cells,
+		    const struct str *part, const struct str *other)
+{
+	table_row(out, columns, count, cells);
+	out->failed = out->failed || str_failed(part) || (other != NULL && str_failed(other));
+}
+
 static void add_title(struct str *out, const char *title)
 {
 	str_addf(out, "\n%s:\n", title);
 }
 
-static void add_header(const struct hamivgpu *h, struct str *out)
+static void add_header(const struct hamivgpu *h, const char *version, struct str *out)
 {
 	const struct hamivgpu_node *node = hamivgpu_node(h);
 	char line[160], cuda[24] = "N/A";
 
 	if (node->cuda_version > 0)
 		snprintf(cuda, sizeof cuda, "%d.%d", node->cuda_version / 1000, node->cuda_version % 1000 / 10);
-	snprintf(line, sizeof line, "hami-smi %-20s  Driver Version: %-20.40s  CUDA Version: %s", HM_VERSION,
+	snprintf(line, sizeof line, "hami-smi %-20.20s  Driver Version: %-20.40s  CUDA Version: %s", version,
 		 node->driver_version[0] == '\0' ? "N/A" : node->driver_version, cuda);
 	table_line_rule(out, card_columns, HM_COUNT(card_columns));
 	table_line(out, card_columns, HM_COUNT(card_columns), line);
@@ -101,7 +105,7 @@ static void add_card(const struct hamivgpu_card *card, struct str *out)
 		hm_fmt(slots, sizeof slots, "%u / %u", card->slots_used, card->slots);
 	else if (card->mig_enabled)
 		hm_fmt(slots, sizeof slots, "MIG");
-	table_row(out, card_columns, HM_COUNT(card_columns), cells);
+	add_row(out, card_columns, HM_COUNT(card_columns), cells, &name, NULL);
 }
 
 static void add_cards(const struct hamivgpu *h, struct str *out)
@@ -154,7 +158,7 @@ static void add_share(const struct hamivgpu *h, const struct hamivgpu_claim *cla
 	hm_fmt(slots, sizeof slots, "%u", share->slots);
 	memory_pair(share->memory_used, share->memory, memory);
 	hm_fmt(cores, sizeof cores, "%u%%", share->cores);
-	table_row(out, vgpu_columns, HM_COUNT(vgpu_columns), cells);
+	add_row(out, vgpu_columns, HM_COUNT(vgpu_columns), cells, &container, NULL);
 }
 
 static void add_vgpus(const struct hamivgpu *h, struct str *out)
@@ -206,7 +210,7 @@ static void add_process(const struct hamivgpu *h, const struct hamivgpu_process 
 	memory_text(p->memory_used, memory);
 	cells[3] = str_text(&container);
 	cells[4] = str_text(&name);
-	table_row(out, process_columns, HM_COUNT(process_columns), cells);
+	add_row(out, process_columns, HM_COUNT(process_columns), cells, &container, &name);
 }
 
 static void add_processes(const struct hamivgpu *h, struct str *out)
@@ -250,9 +254,9 @@ static void add_notes(const struct hamivgpu *h, struct str *out)
 	out->failed = out->failed || str_failed(&notes);
 }
 
-void report_table(const struct hamivgpu *h, struct str *out)
+void report_table(const struct hamivgpu *h, const char *version, struct str *out)
 {
-	add_header(h, out);
+	add_header(h, version, out);
 	add_cards(h, out);
 	add_vgpus(h, out);
 	add_processes(h, out);
