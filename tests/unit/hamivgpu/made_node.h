@@ -77,7 +77,8 @@ static inline void made_claim(const struct made_node *n, unsigned number, const 
 {
 	char name[64], text[2048];
 	int at = snprintf(text, sizeof text,
-			  "hami-vgpu-claim 1\nnumber=%u\nstate=%s\npod_uid=uid-%u\npod_namespace=%s\npod_name=%s\n"
+			  "hami-vgpu-claim 1\n"
+			  "number=%u\nstate=%s\npod_uid=uid-%u\npod_namespace=%s\npod_name=%s\n"
 			  "container=%s\nresource=hami.com/vgpu\ncdi=hami.io/vgpu=v.%u\ncreated_ms=1764447654123\n",
 			  number, state, number, *pod == '\0' ? "" : "team-a", pod, *pod == '\0' ? "" : "main", number);
 

@@ -265,7 +265,9 @@ static void test_problems(void **state)
 	made_begin(&n, 2);
 	made_node_file(&n);
 	made_claim(&n, 1, "active", "good", 1);
-	made_file(&n, "state/claims/2", "hami-vgpu-claim 1\nnumber=2\n\x1b[2J");
+	made_file(&n, "state/claims/2",
+		  "hami-vgpu-claim 1\n"
+		  "number=2\n\x1b[2J");
 	made_file(&n, "state/claims/3.tmp-17", "half");
 	made_claim(&n, 4, "active", "other", 1);
 	snprintf(path, sizeof path, "%s/claims/4", n.state);
