@@ -23,7 +23,7 @@ enum {
 	REGISTRAR_REFUSED_MS = 5,         /* between dials that are refused ... */
 	REGISTRAR_REFUSED_FAST_MS = 3000, /* ... for so long, then */
 	REGISTRAR_RETRY_MS = 500,
-	REGISTRAR_STREAM_MS = 5000,   /* registered, but no ListAndWatch came */
+	REGISTRAR_STREAM_MS = 1000,   /* registered, but no ListAndWatch came */
 	REGISTRAR_DROPPED_MS = 100,   /* from a dropped stream to the new registration: a restart shows itself first */
 	REGISTRAR_CALM_MS = 60000,    /* a second loss within this is a take-over */
 	REGISTRAR_BACKOFF_MS = 10000, /* then; doubled each time, up to */

@@ -287,7 +287,9 @@ int checkpoint_read(const char *path, struct checkpoint **out, struct hm_err *e)
 	e = e != NULL ? e : &own;
 	if (file_read(path, CHECKPOINT_MAX_BYTES, &text, e) < 0)
 		return hm_err_wrap(e, "kubelet checkpoint");
-	return checkpoint_parse(str_text(&text), text.n, out, e);
+	if (checkpoint_parse(str_text(&text), text.n, out, e) < 0)
+		return hm_err_wrap(e, "read %s", path);
+	return 0;
 }
 
 const struct checkpoint_entry *checkpoint_match(const struct checkpoint *c, const char *resource,
