@@ -17,15 +17,20 @@ static int check_config(const struct slots_config *config, struct hm_err *e)
 	return 0;
 }
 
+/* What programs can have of a card. */
+static uint64_t usable_bytes(const struct card *card)
+{
+	return card->memory_bytes - HM_MIN(card->reserved_bytes, card->memory_bytes);
+}
+
 /* MiB of one slot. */
 static int slot_mib(const struct card *card, const struct slots_config *config, uint64_t *out, struct hm_err *e)
 {
-	uint64_t reserved = HM_MIN(card->reserved_bytes, card->memory_bytes);
-	uint64_t have = (card->memory_bytes - reserved) >> MIB_SHIFT;
+	uint64_t have = card->memory_bytes >> MIB_SHIFT;
 	uint64_t slots = config->cores_per_device, mib = config->memory_mb_per_core, need;
 
 	if (mib == 0)
-		mib = have / slots;
+		mib = (usable_bytes(card) >> MIB_SHIFT) / slots;
 	if (mib == 0)
 		return hm_err_set(e, HM_EINVAL,
 				  "GPU %u (%s, %s): %llu slots of its %llu MiB leave less than 1 MiB each; fewer slots "
@@ -46,7 +51,7 @@ static int slot_mib(const struct card *card, const struct slots_config *config, 
 static int cut_card(const struct card *card, const struct slots_config *config, struct slot_card *out, struct hm_err *e)
 {
 	unsigned slots = (unsigned)config->cores_per_device;
-	uint64_t mib = 0;
+	uint64_t mib = 0, usable = usable_bytes(card), promised;
 	int r = slot_mib(card, config, &mib, e);
 
 	if (r < 0)
@@ -57,7 +62,9 @@ static int cut_card(const struct card *card, const struct slots_config *config, 
 		.slot_memory_bytes = mib << MIB_SHIFT,
 		.slot_cores = slots > 100 ? 1 : 100 / slots,
 	};
-	out->unused_memory_bytes = card->memory_bytes - slots * out->slot_memory_bytes;
+	promised = slots * out->slot_memory_bytes;
+	out->unused_memory_bytes = card->memory_bytes - promised;
+	out->unbacked_memory_bytes = promised > usable ? promised - usable : 0;
 	out->unused_cores = slots > 100 ? 0 : 100 - slots * out->slot_cores;
 	return 0;
 }

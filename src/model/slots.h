@@ -18,13 +18,16 @@ struct slots_config {
 	enum slicing slicing;
 };
 
-/* One card's cut. What driver and firmware keep for themselves is not cut: a slot's memory can be had in full. */
+/* One card's cut. By default what driver and firmware keep is not cut, so that all slots can be had in full. A size
+ * that is configured may use the card's whole memory (8 x 5120 on 40960 MiB): `unbacked` says what is promised twice
+ * then. */
 struct slot_card {
 	const struct card *card;
 	unsigned slots;
-	uint64_t slot_memory_bytes;   /* a whole number of MiB */
-	unsigned slot_cores;          /* percent, 100 / slots rounded down, at least 1 (100 slots and more: 1) */
-	uint64_t unused_memory_bytes; /* the remainder, what driver and firmware keep included */
+	uint64_t slot_memory_bytes;     /* a whole number of MiB */
+	unsigned slot_cores;            /* percent, 100 / slots rounded down, at least 1 (100 slots and more: 1) */
+	uint64_t unused_memory_bytes;   /* the remainder, what driver and firmware keep included */
+	uint64_t unbacked_memory_bytes; /* of the slots, but kept by driver and firmware: worth a warning */
 	unsigned unused_cores;
 };
 

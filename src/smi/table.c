@@ -27,7 +27,7 @@ static void add_cell(struct str *out, const char *text, size_t n, size_t width, 
 
 void table_row(struct str *out, const struct column *columns, size_t count, const char *const *cells)
 {
-	const char *rest[TABLE_MAX_COLUMNS];
+	const char *rest[TABLE_MAX_COLUMNS] = { 0 };
 	bool more = true;
 
 	CHECK(count <= TABLE_MAX_COLUMNS);
@@ -48,7 +48,7 @@ void table_row(struct str *out, const struct column *columns, size_t count, cons
 
 void table_titles(struct str *out, const struct column *columns, size_t count)
 {
-	const char *titles[TABLE_MAX_COLUMNS];
+	const char *titles[TABLE_MAX_COLUMNS] = { 0 };
 
 	CHECK(count <= TABLE_MAX_COLUMNS);
 	for (size_t i = 0; i < count; i++)

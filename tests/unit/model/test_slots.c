@@ -24,17 +24,22 @@ static void test_cut(void **state)
 {
 	static const struct {
 		uint64_t card_mib, reserved_mib, slots, mib; /* in */
-		uint64_t slot_mib, unused_mib;               /* out */
+		uint64_t slot_mib, unused_mib, unbacked_mib; /* out */
 		unsigned cores, unused_cores;
 	} rows[] = {
-		{ 15360, 0, 4, 0, 3840, 0, 25, 0 },      /* T4 */
-		{ 40960, 0, 8, 5120, 5120, 0, 12, 4 },   /* the A100 of the seed */
-		{ 46068, 0, 3, 0, 15356, 0, 33, 1 },     /* L40S */
-		{ 46068, 0, 23, 2000, 2000, 68, 4, 8 },  /* one less than what does not fit */
-		{ 81559, 559, 4, 0, 20250, 559, 25, 0 }, /* the driver's part is not cut */
-		{ 1000, 0, 7, 100, 100, 300, 14, 2 },    { 2000, 0, 100, 0, 20, 0, 1, 0 },
-		{ 2000, 0, 101, 0, 19, 81, 1, 0 }, /* 101 percent: the least a slot has is 1 */
-		{ 2000, 0, 1000, 0, 2, 0, 1, 0 },        { 10, 0, 10, 0, 1, 0, 10, 0 },
+		{ 15360, 0, 4, 0, 3840, 0, 0, 25, 0 },     /* T4 */
+		{ 15360, 450, 4, 0, 3727, 452, 0, 25, 0 }, /* what the driver keeps is not cut */
+		{ 40960, 0, 8, 5120, 5120, 0, 0, 12, 4 },  /* the whole of an A100, as configured */
+		{ 40960, 450, 8, 5120, 5120, 0, 450, 12, 4 },
+		{ 40960, 450, 8, 5060, 5060, 480, 0, 12, 4 },
+		{ 46068, 0, 3, 0, 15356, 0, 0, 33, 1 },    /* L40S */
+		{ 46068, 0, 23, 2000, 2000, 68, 0, 4, 8 }, /* one less than what does not fit */
+		{ 81559, 559, 4, 0, 20250, 559, 0, 25, 0 },
+		{ 1000, 0, 7, 100, 100, 300, 0, 14, 2 },
+		{ 2000, 0, 100, 0, 20, 0, 0, 1, 0 },
+		{ 2000, 0, 101, 0, 19, 81, 0, 1, 0 }, /* 101 percent: the least a slot has is 1 */
+		{ 2000, 0, 1000, 0, 2, 0, 0, 1, 0 },
+		{ 10, 0, 10, 0, 1, 0, 0, 10, 0 },
 	};
 
 	(void)state;
@@ -50,6 +55,7 @@ static void test_cut(void **state)
 		assert_int_equal(c->slots, rows[i].slots);
 		assert_int_equal(c->slot_memory_bytes, rows[i].slot_mib << 20);
 		assert_int_equal(c->unused_memory_bytes, rows[i].unused_mib << 20);
+		assert_int_equal(c->unbacked_memory_bytes, rows[i].unbacked_mib << 20);
 		assert_int_equal(c->slot_cores, rows[i].cores);
 		assert_int_equal(c->unused_cores, rows[i].unused_cores);
 	}
