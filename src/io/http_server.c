@@ -204,7 +204,7 @@ static void take(struct http_server *s, int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	if (loop_fd_new(s->loop, fd, LOOP_READ, on_connection, c, &c->ready, &e) < 0)
 		connection_free(c);
-	else
+	else if (s->connection_count == 1) /* armed once: newcomers must not put it off */
 		loop_timer_arm(s->sweep, SWEEP_MS);
 }
 
