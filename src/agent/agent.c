@@ -120,6 +120,10 @@ static void log_cards(const struct agent *a, const struct inventory *scanned)
 			 KV("model", c->card->model), KV_U64("slots", c->slots),
 			 KV_U64("slot_mib", c->slot_memory_bytes >> 20), KV_U64("slot_cores", c->slot_cores),
 			 KV_U64("unused_mib", c->unused_memory_bytes >> 20), KV_I64("numa", c->card->numa_node));
+		if (c->unbacked_memory_bytes > 0)
+			log_warn("the driver keeps memory that the slots promise: the last of them cannot be had in "
+				 "full",
+				 KV("uuid", c->card->uuid), KV_U64("mib", c->unbacked_memory_bytes >> 20));
 	}
 	for (size_t i = 0; scanned != NULL && i < scanned->count; i++)
 		if (scanned->cards[i].mig_enabled)
@@ -237,6 +241,7 @@ static int open_state(struct agent *a, struct hm_err *e)
 
 	if (agent_paths_init(&a->paths, a->options, e) < 0 || selftest_run(a->options, &a->paths, e) < 0)
 		return -e->code;
+	reconcile_remove_temporaries(&a->paths);
 	if (a->options->libvgpu == NULL && library_default_source(source, sizeof source, e) < 0)
 		return -e->code;
 	if (library_install(a->options->libvgpu != NULL ? a->options->libvgpu : source, a->paths.lib.s, a->library,
