@@ -201,7 +201,7 @@ static void call_header(struct rpc_stream *s, struct piece name, struct piece va
 {
 	struct rpc_call *call = call_of(s);
 
-	if (call->answering || call->s.in.prefix_have > 0)
+	if (call->head_done)
 		return; /* trailers of a request: nothing of ours */
 	if (piece_is(name, ":path")) {
 		call->method = find_method(s->conn->service, value);

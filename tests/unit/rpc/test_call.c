@@ -214,6 +214,31 @@ static void test_trailers_of_a_request_change_nothing(void **state)
 	stop(&users, &p);
 }
 
+/* The same before the message: the method was looked up already and must not be lost (found by fuzzing). */
+static void test_second_headers_change_nothing(void **state)
+{
+	static const struct probe_header headers[] = { ECHO_HEAD, { NULL, NULL } };
+	const nghttp2_nv path = { (uint8_t *)(uintptr_t) ":path", (uint8_t *)(uintptr_t) "/none", 5, 5, 0 };
+	struct pair users;
+	struct probe p;
+	int32_t id;
+
+	(void)state;
+	start(&users, &p);
+	p.body = "\0\0\0\0\x02hi";
+	p.keep_open = true;
+	id = probe_request(&p, headers);
+	assert_true(probe_run(&p, users.server, 1000));
+	assert_int_equal(nghttp2_submit_headers(p.session, NGHTTP2_FLAG_NONE, id, NULL, &path, 1, NULL), 0);
+	assert_true(probe_run(&p, users.server, 1000));
+	p.body_n = 7;
+	p.keep_open = false;
+	assert_int_equal(nghttp2_session_resume_data(p.session, id), 0);
+	assert_true(probe_run(&p, users.server, 1000));
+	assert_string_equal(str_text(&users.log), "call Echo 2 hi;");
+	stop(&users, &p);
+}
+
 /* Unfinished requests of one connection are bounded together. */
 static void test_bound_of_unfinished_requests(void **state)
 {
@@ -344,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_early_answer_resets),
 		cmocka_unit_test(test_large_headers),
 		cmocka_unit_test(test_trailers_of_a_request_change_nothing),
+		cmocka_unit_test(test_second_headers_change_nothing),
 		cmocka_unit_test(test_bound_of_unfinished_requests),
 		cmocka_unit_test(test_pings_are_answered_and_not_policed),
 		cmocka_unit_test(test_resets_are_counted),
