@@ -85,10 +85,8 @@ static int visit(struct claims *s, const char *name, struct hm_err *e)
 
 	if (name[0] == '.' || hm_fmt(path, sizeof path, "%s/%s", s->folder, name) >= sizeof path)
 		return 0;
-	if (strstr(name, ".tmp-") != NULL) {
-		unlink(path);
+	if (strstr(name, ".tmp-") != NULL)
 		return 0;
-	}
 	if (!num_u64_str(name, UINT64_MAX / 2, &number)) {
 		log_warn("a file that is no claim lies among the claims", KV("path", path));
 		return 0;

@@ -13,7 +13,7 @@
 struct claims;
 
 /* The folder is made where missing. Files that cannot be read are named in the log and left where they are: their
- * number counts as used (claims_max_number), and PreStart writes them anew. Left-over temporary files are removed. */
+ * number counts as used (claims_max_number), and PreStart writes them anew. */
 int claims_open(const char *folder, struct claims **out, struct hm_err *e) HM_MUST_USE;
 void claims_free(struct claims *s);
 HM_DEFINE_AUTO(claims, claims_free);

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/binding.h"
 #include "agent/holders.h"
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "contract/host.h"
 #include "contract/names.h"
+#include "core/fmt.h"
 #include "core/num.h"
 #include "kubelet/checkpoint.h"
 
@@ -92,6 +93,34 @@ uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
 	return max;
 }
 
+static bool is_temporary(const char *name, const char *prefix)
+{
+	const char *mark = strstr(name, ".tmp-");
+	uint64_t pid;
+
+	return strncmp(name, prefix, strlen(prefix)) == 0 && mark != NULL && num_u64_str(mark + 5, INT32_MAX, &pid);
+}
+
+static void remove_temporaries(const char *folder, const char *prefix)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (is_temporary(d->d_name, prefix) && unlinkat(dirfd(dir), d->d_name, 0) < 0)
+			log_warn("cannot remove a left-over file", KV("folder", folder), KV("name", d->d_name));
+	if (dir != NULL)
+		closedir(dir);
+}
+
+void reconcile_remove_temporaries(const struct agent_paths *p)
+{
+	remove_temporaries(p->state.s, "");
+	remove_temporaries(p->claims.s, "");
+	remove_temporaries(p->lib.s, "");
+	remove_temporaries(p->cdi.s, HM_CDI_FILE_PREFIX);
+}
+
 /* ---- one round */
 
 static bool has(const struct numbers *n, uint64_t number)
@@ -130,7 +159,7 @@ static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
 	}
 	if (code < 0 && strncmp(r->said, e.msg, sizeof r->said - 1) != 0) {
 		log_warn("the kubelet's checkpoint cannot be read; ended containers are cleaned up later", KV_ERR(&e));
-		strncpy(r->said, e.msg, sizeof r->said - 1);
+		hm_fmt(r->said, sizeof r->said, "%s", e.msg);
 	}
 	if (code == 0)
 		r->said[0] = '\0';

@@ -38,4 +38,7 @@ HM_DEFINE_AUTO(reconcile, reconcile_free);
 /* The largest number that any file or folder of ours, or the checkpoint, carries; 0 if none. For counter_open. */
 uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource);
 
+/* Removes what file_replace of a killed agent left in our folders. Before anything is written. */
+void reconcile_remove_temporaries(const struct agent_paths *p);
+
 #endif

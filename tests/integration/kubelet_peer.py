@@ -1,4 +1,5 @@
 """A kubelet for the agent's tests, on grpcio: Registration server, DevicePlugin client, checkpoint, pod-resources."""
+import atexit
 import base64
 import contextlib
 import importlib
@@ -6,6 +7,7 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +29,7 @@ def load_messages():
     subprocess.run(["protoc", f"-I{proto}", f"--python_out={out}", "device_plugin.proto", "pod_resources.proto"],
                    check=True)
     sys.path.insert(0, out)
+    atexit.register(shutil.rmtree, out, ignore_errors=True)
     return importlib.import_module("device_plugin_pb2"), importlib.import_module("pod_resources_pb2")
 
 
