@@ -104,14 +104,25 @@ static void add_target(cJSON *o, const char *text)
 	free(copy);
 }
 
+static int read_stdin(struct str *out, struct hm_err *e)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, bytes, sizeof bytes)) > 0 && out->n <= MAX_POD_BYTES)
+		str_add_n(out, bytes, (size_t)n);
+	return n < 0 ? hm_err_errno(e, errno, "standard input") : 0;
+}
+
 static int client_run(const struct client *c, struct hm_err *e)
 {
-	const char *path = strcmp(c->words[0], "-") == 0 ? "/dev/stdin" : c->words[0];
+	const char *path = c->words[0];
 	hm_auto_str text = { 0 };
 	cJSON *request, *pod = NULL;
+	int r = strcmp(path, "-") == 0 ? read_stdin(&text, e) : file_read(path, MAX_POD_BYTES, &text, e);
 
-	if (file_read(path, MAX_POD_BYTES, &text, e) < 0 || json_parse(str_text(&text), text.n, &pod, e) < 0)
-		return hm_err_wrap(e, "%s", c->words[0]);
+	if (r < 0 || json_parse(str_text(&text), text.n, &pod, e) < 0)
+		return hm_err_wrap(e, "%s", path);
 	request = request_of("run");
 	cJSON_AddStringToObject(request, "wait", c->wait);
 	cJSON_AddItemToObject(request, "pod", pod);
