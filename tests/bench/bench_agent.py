@@ -25,7 +25,7 @@ def make_node(source, cards, target):
     card = node["cards"][0]
     node["cards"] = [{**card, "uuid": f"GPU-00000000-0000-4000-8000-{i:012x}", "serial": str(1500000000000 + i),
                       "pci": f"0000:{i + 1:02x}:00.0"} for i in range(cards)]
-    for table in ("topology", "nvlinks", "links"):
+    for table in ("nvlink", "nvlink_to", "nvlink_switches"):
         node.pop(table, None)
     node["topology"] = [["X" if i == k else "SYS" for k in range(cards)] for i in range(cards)]
     target.write_text(yaml.safe_dump(node, sort_keys=False))
@@ -37,7 +37,9 @@ def simulated(context, folder, node_file):
     """A driver below folder/sim."""
     sim = folder / "sim"
     simctl = [str(context.build / "bin/hami-simctl"), "--dir", str(sim)]
-    subprocess.run(simctl + ["up", str(node_file)], check=True, capture_output=True, timeout=60)
+    up = subprocess.run(simctl + ["up", str(node_file)], check=False, capture_output=True, text=True, timeout=60)
+    if up.returncode != 0:
+        raise RuntimeError(f"hami-simctl up: {up.stderr}")
     try:
         yield sim
     finally:
