@@ -118,19 +118,22 @@ static void add_cards(const struct hamivgpu *h, struct str *out)
 	table_rule(out, card_columns, HM_COUNT(card_columns), '-');
 }
 
-/* "namespace/pod/container", as far as it is known. */
+/* "namespace/pod/container", or "pod <uid>/container" until the agent has looked up the names. */
 static void container_text(const struct hamivgpu_claim *claim, struct str *out)
 {
-	const char *parts[] = { claim->pod_namespace, claim->pod_name, claim->container };
-
-	if (claim->pod_name[0] == '\0' && claim->container[0] == '\0') {
+	if (claim->pod_name[0] != '\0') {
+		str_add_escaped(out, claim->pod_namespace, strlen(claim->pod_namespace));
+		str_addc(out, '/');
+		str_add_escaped(out, claim->pod_name, strlen(claim->pod_name));
+	} else if (claim->pod_uid[0] != '\0') {
+		str_add(out, "pod ");
+		str_add_escaped(out, claim->pod_uid, strlen(claim->pod_uid));
+	} else {
 		str_addf(out, "unknown (claim %llu)", (unsigned long long)claim->number);
 		return;
 	}
-	for (size_t i = 0; i < HM_COUNT(parts); i++) {
-		str_add(out, i > 0 ? "/" : "");
-		str_add_escaped(out, parts[i], strlen(parts[i]));
-	}
+	str_addc(out, '/');
+	str_add_escaped(out, claim->container, strlen(claim->container));
 }
 
 /* "<card>/<slot>": HAMI_VGPU_UUID of the container with the card's index for its UUID. */

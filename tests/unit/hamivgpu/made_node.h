@@ -71,16 +71,21 @@ static inline void made_node_file(const struct made_node *n)
 				      "card=" MADE_GPU(1) " slots=4 slot_memory=11945377792 slot_cores=25\nend\n");
 }
 
-/* A claim of `slots` slots from slot number 1 on of card 0, 1 GiB each. */
+/* A claim of `slots` slots from slot number 1 on of card 0, 1 GiB each. Pod "": only its UID is known; "?": nothing. */
 static inline void made_claim(const struct made_node *n, unsigned number, const char *state, const char *pod,
 			      unsigned slots)
 {
-	char name[64], text[2048];
-	int at = snprintf(text, sizeof text,
-			  "hami-vgpu-claim 1\n"
-			  "number=%u\nstate=%s\npod_uid=uid-%u\npod_namespace=%s\npod_name=%s\n"
-			  "container=%s\nresource=hami.com/vgpu\ncdi=hami.io/vgpu=v.%u\ncreated_ms=1764447654123\n",
-			  number, state, number, *pod == '\0' ? "" : "team-a", pod, *pod == '\0' ? "" : "main", number);
+	bool nobody = strcmp(pod, "?") == 0, named = !nobody && *pod != '\0';
+	char name[64], text[2048], uid[32];
+	int at;
+
+	snprintf(uid, sizeof uid, "uid-%u", number);
+	at = snprintf(text, sizeof text,
+		      "hami-vgpu-claim 1\n"
+		      "number=%u\nstate=%s\npod_uid=%s\npod_namespace=%s\npod_name=%s\n"
+		      "container=%s\nresource=hami.com/vgpu\ncdi=hami.io/vgpu=v.%u\ncreated_ms=1764447654123\n",
+		      number, state, nobody ? "" : uid, named ? "team-a" : "", named ? pod : "", nobody ? "" : "main",
+		      number);
 
 	for (unsigned i = 0; i < slots; i++)
 		at += snprintf(text + at, sizeof text - (size_t)at, "device=" MADE_GPU(0) "::%u\n", 1 + i);

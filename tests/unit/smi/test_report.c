@@ -15,6 +15,7 @@ static void make(struct made_node *n)
 	made_node_file(n);
 	made_claim(n, 100, "active", "train-7d9f8c6b5-x2x9z-with-a-long-name", 2);
 	made_claim(n, 101, "allocated", "", 1);
+	made_claim(n, 102, "allocated", "?", 1);
 	made_region(n, 100, 7, 300 << 20);
 	made_region(n, 100, 9, 50 << 20);
 	n->fake->cards[0].compute[0] = (struct fake_process) { 4711, 450 << 20 };
@@ -35,7 +36,7 @@ static void test_table(void **state)
 		"+-----+----------------------------+--------------+-----------------------+----------+-----------+\n"
 		"| GPU | Name                       | UUID         |   Memory used / total | GPU-Util |     Slots |\n"
 		"+=====+============================+==============+=======================+==========+===========+\n"
-		"|   0 | NVIDIA L40S                | GPU-00000000 |   1000MiB /  46068MiB |      73% |     3 / 4 |\n"
+		"|   0 | NVIDIA L40S                | GPU-00000000 |   1000MiB /  46068MiB |      73% |     4 / 4 |\n"
 		"|   1 | NVIDIA L40S                | GPU-00000000 |   1000MiB /  46068MiB |      N/A |     0 / 4 |\n"
 		"+-----+----------------------------+--------------+-----------------------+----------+-----------+\n"
 		"\n"
@@ -45,7 +46,8 @@ static void test_table(void **state)
 		"+==========+=================================+=======+=======================+=======+===========+\n"
 		"| 0/1      | team-a/train-7d9f8c6b5-x2x9z-wi |     2 |    350MiB /   2048MiB |   50% | active    |\n"
 		"|          | th-a-long-name/main             |       |                       |       |           |\n"
-		"| 0/1      | unknown (claim 101)             |     1 |       N/A /   1024MiB |   25% | allocated |\n"
+		"| 0/1      | pod uid-101/main                |     1 |       N/A /   1024MiB |   25% | allocated |\n"
+		"| 0/1      | unknown (claim 102)             |     1 |       N/A /   1024MiB |   25% | allocated |\n"
 		"+----------+---------------------------------+-------+-----------------------+-------+-----------+\n"
 		"\n"
 		"Processes:\n"
@@ -175,7 +177,7 @@ static void check_json(const struct cJSON *t)
 	assert_string_equal(text_at(cJSON_GetObjectItem(t, "driver"), "state"), "ok");
 	assert_string_equal(text_at(cJSON_GetObjectItem(t, "agent"), "slicing"), "static");
 	assert_true(number_at(t, "cards", 0, "memory_total") == 48305799168.0);
-	assert_true(number_at(t, "cards", 0, "slots_used") == 3);
+	assert_true(number_at(t, "cards", 0, "slots_used") == 4);
 	assert_true(cJSON_IsNull(
 		cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(t, "cards"), 1), "busy_percent")));
 	assert_true(number_at(t, "vgpus", 0, "number") == 100);
