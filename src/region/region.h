@@ -14,7 +14,7 @@
 
 /* Makes the file (mode 0666 whatever the umask, owner as the caller) for these limits, or takes over one that fits:
  * same version and cards keeps its counters, so that a restarted container's live processes stay counted. Used by the
- * agent, and by libvgpu where the file is missing. */
+ * agent; and by libvgpu where no limit file is mounted, with no cards: those are added as they are met. */
 int region_create(const char *path, const struct limits *limits, struct hm_err *e) HM_MUST_USE;
 
 /* A copy of what the region says, validated; for the agent and hami-smi. Never more than a bounded read. */

@@ -1,0 +1,122 @@
+#include "vgpu/driver.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "vgpu/elf.h"
+#include "vgpu/hooks.h"
+
+/* Until 2.34 glibc kept them in libdl. */
+static const char *const libc_names[] = { "libc.so.6", "libdl.so.2" };
+static const char *const driver_names[DRIVER_LIBRARIES] = { "libcuda.so.1", "libnvidia-ml.so.1" };
+
+struct driver {
+	struct elf_object object;
+	_Atomic bool ready;
+};
+
+static struct driver drivers[DRIVER_LIBRARIES];
+static _Atomic int drivers_lock;
+
+static void *libc_symbol(const char *name)
+{
+	struct elf_object o;
+
+	for (unsigned i = 0; i < sizeof libc_names / sizeof libc_names[0]; i++) {
+		void *p = elf_find_soname(libc_names[i], &o) ? elf_symbol(&o, name) : NULL;
+
+		if (p != NULL)
+			return p;
+	}
+	return NULL;
+}
+
+/* Our pointers into the library must outlive the program's last dlclose. */
+static void pin(const struct elf_object *o)
+{
+	__typeof__(dlopen) *open_it = (__typeof__(dlopen) *)libc_symbol("dlopen");
+
+	if (open_it != NULL && o->path[0] != '\0')
+		open_it(o->path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static bool find_driver(enum driver_library lib)
+{
+	struct driver *d = &drivers[lib];
+	struct elf_object o;
+
+	if (atomic_load_explicit(&d->ready, memory_order_acquire))
+		return true;
+	if (!elf_find_soname(driver_names[lib], &o))
+		return false;
+	while (atomic_exchange(&drivers_lock, 1) != 0)
+		sched_yield();
+	if (!d->ready) {
+		d->object = o;
+		atomic_store_explicit(&d->ready, true, memory_order_release);
+	}
+	atomic_store(&drivers_lock, 0);
+	pin(&o);
+	return true;
+}
+
+void *driver_symbol(enum driver_library lib, const char *name)
+{
+	return find_driver(lib) ? elf_symbol(&drivers[lib].object, name) : NULL;
+}
+
+bool driver_contains(enum driver_library lib, uintptr_t address)
+{
+	struct elf_object o;
+
+	if (!find_driver(lib))
+		return false;
+	if (elf_contains(&drivers[lib].object, address))
+		return true;
+	/* A second copy of the driver counts as the driver. */
+	return elf_find_address(address, &o) && __builtin_strcmp(o.soname, driver_names[lib]) == 0;
+}
+
+enum driver_library driver_of_name(const char *name)
+{
+	return name[0] == 'n' ? DRIVER_NVML : DRIVER_CUDA;
+}
+
+static void *no_dlsym(void *handle, const char *name)
+{
+	(void)handle;
+	(void)name;
+	return NULL;
+}
+
+static void *no_dlvsym(void *handle, const char *name, const char *version)
+{
+	(void)version;
+	return no_dlsym(handle, name);
+}
+
+dlsym_function *libc_dlsym(void)
+{
+	static dlsym_function *_Atomic found;
+
+	if (found == NULL) {
+		dlsym_function *p = (dlsym_function *)libc_symbol("dlsym"); // NOLINT
+
+		found = p != NULL ? p : no_dlsym;
+	}
+	return found;
+}
+
+dlvsym_function *libc_dlvsym(void)
+{
+	static dlvsym_function *_Atomic found;
+
+	if (found == NULL) {
+		dlvsym_function *p = (dlvsym_function *)libc_symbol("dlvsym"); // NOLINT
+
+		found = p != NULL ? p : no_dlvsym;
+	}
+	return found;
+}

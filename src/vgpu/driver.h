@@ -1,0 +1,23 @@
+/* The two driver libraries, libcuda.so.1 and libnvidia-ml.so.1, as the program has loaded them. */
+#ifndef HM_VGPU_DRIVER_H
+#define HM_VGPU_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum driver_library { DRIVER_CUDA, DRIVER_NVML, DRIVER_LIBRARIES };
+
+/* A function that the library exports; NULL: it lacks it, or is not loaded. */
+void *driver_symbol(enum driver_library lib, const char *name);
+/* Does this address lie in the library? */
+bool driver_contains(enum driver_library lib, uintptr_t address);
+/* The library of a function's name. */
+enum driver_library driver_of_name(const char *name);
+
+/* dlsym and dlvsym as libc has them, whoever overrides them; where there are none, functions that answer NULL. */
+typedef void *dlsym_function(void *handle, const char *name);
+typedef void *dlvsym_function(void *handle, const char *name, const char *version);
+dlsym_function *libc_dlsym(void);
+dlvsym_function *libc_dlvsym(void);
+
+#endif

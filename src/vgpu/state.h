@@ -1,0 +1,68 @@
+/* What libvgpu knows in this process: limits, region, slot, what is held. Made at the first call that needs it; a
+ * forked child starts anew (its memory is wiped), so that it has a slot of its own and holds nothing. */
+#ifndef HM_VGPU_STATE_H
+#define HM_VGPU_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "core/macros.h"
+#include "region/limit_file.h"
+#include "region/map.h"
+#include "vgpu/env_limits.h"
+#include "vgpu/track.h"
+
+enum vgpu_mode {
+	VGPU_OFF,    /* neither a limit file nor limits in the environment */
+	VGPU_ON,     /* limits hold */
+	VGPU_REFUSE, /* limits there should be, but they cannot be held: nothing may be allocated */
+};
+
+enum { VGPU_DEVICES = 64, VGPU_CARD_UNKNOWN = 0, VGPU_CARD_NONE = -1 };
+
+struct vgpu_card {
+	struct limit_card limit;
+	int region_card; /* negative: not in the region; nothing may be allocated on it */
+};
+
+struct vgpu {
+	_Atomic uint32_t phase; /* see state.c; 0 after a fork */
+	uint32_t pid;           /* where the kernel does not wipe pages on fork */
+	bool check_pid;
+	enum vgpu_mode mode;
+	bool from_env;
+	struct env_limits env;
+	struct vgpu_card cards[HM_MAX_CARDS];
+	_Atomic uint32_t card_count;
+	_Atomic uint32_t card_lock;
+	_Atomic int8_t card_of[VGPU_DEVICES]; /* by CUDA device: the card's number + 1, or VGPU_CARD_... */
+	_Atomic uint64_t primary[VGPU_DEVICES];
+	_Atomic uint32_t pool_lock;
+	struct region_map map;
+	struct ledger ledger;
+	struct track track;
+};
+
+/* The state where limits hold or nothing may be allocated; NULL where there are none. errno is kept. */
+struct vgpu *vgpu_get(void);
+
+/* The card of a CUDA device; NULL: not ours to use (not in the limit file), or its UUID cannot be had. */
+struct vgpu_card *vgpu_card_of(struct vgpu *v, CUdevice device);
+/* By UUID; in env mode a new one is added with the limit of `ordinal`. */
+struct vgpu_card *vgpu_card_by_uuid(struct vgpu *v, const char *uuid, unsigned ordinal);
+
+/* Charges a card. False: over the limit, also after dead processes' charge was returned; or the region is lost. */
+bool vgpu_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+/* Charges what is taken already, limit or not. */
+void vgpu_charge_taken(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+void vgpu_uncharge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+/* What the container uses of a card now; dead processes are seen to first. */
+uint64_t vgpu_card_used(struct vgpu *v, struct vgpu_card *card);
+
+/* Records what went wrong: counted and kept in the region, and on stderr where HAMI_LOG_LEVEL is set (at most 20 lines
+ * a process). */
+void vgpu_trouble(struct vgpu *v, const char *fmt, ...) HM_PRINTF(2, 3);
+void vgpu_count_unknown_entry(void);
+
+#endif

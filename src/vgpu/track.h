@@ -1,0 +1,69 @@
+/* What this process holds on its cards: a hash of fixed-size records in mapped memory, at the same cost for one as for
+ * a million. Records are made before the driver is called, so that keeping one cannot fail afterwards. */
+#ifndef HM_VGPU_TRACK_H
+#define HM_VGPU_TRACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	TRACK_SHARDS = 256,
+	TRACK_BUCKETS = 1 << 20, /* records beyond that cost a step of a chain each */
+	TRACK_CHUNK_RECORDS = 1 << 14,
+	TRACK_CHUNKS = 1 << 11, /* 33 million records at most */
+	TRACK_FREE_LISTS = 16,
+};
+
+enum track_kind {
+	TRACK_NONE,
+	TRACK_POINTER, /* of cuMemAlloc and its like, and of pools */
+	TRACK_PAGE,    /* 2 MiB in which small allocations lie */
+	TRACK_HANDLE,  /* of cuMemCreate */
+	TRACK_MAPPING, /* of a handle */
+	TRACK_POOL,
+};
+
+struct record {
+	uint64_t key;
+	uint64_t bytes; /* charged for it */
+	uint64_t owner; /* a pointer's context or pool; a mapping's handle */
+	uint32_t number, next;
+	uint32_t refs;     /* a page's allocations; a handle's references */
+	uint32_t mappings; /* a handle's */
+	uint8_t kind, card;
+	uint8_t pooled;
+	uint8_t small; /* its charge stands in its pages */
+};
+
+struct track {
+	_Atomic uint32_t locks[TRACK_SHARDS];
+	_Atomic uint32_t free_locks[TRACK_FREE_LISTS];
+	uint32_t free[TRACK_FREE_LISTS];
+	uint32_t *_Atomic buckets;
+	struct record *_Atomic chunks[TRACK_CHUNKS];
+	_Atomic uint32_t fresh; /* records ever made */
+};
+
+/* A record of nothing yet; NULL: no memory. */
+struct record *track_new(struct track *t);
+void track_free(struct track *t, struct record *r); /* NULL is nothing */
+
+/* Files a record under its kind and key. */
+void track_put(struct track *t, struct record *r);
+/* Takes the youngest record of this kind and key out; NULL: there is none. */
+struct record *track_take(struct track *t, enum track_kind kind, uint64_t key);
+
+/* The record stays in, its lock held until track_release; NULL (no lock held): there is none. */
+struct record *track_hold(struct track *t, enum track_kind kind, uint64_t key);
+void track_release(struct track *t, enum track_kind kind, uint64_t key);
+
+/* Counts one more reference in the record of this key, filing `spare` (its kind and key set) where there is none.
+ * True: spare was used. */
+bool track_ref(struct track *t, struct record *spare);
+/* One reference less. True: it was the last, and the record is gone. */
+bool track_unref(struct track *t, enum track_kind kind, uint64_t key);
+
+/* For each record there is, without a lock: `visit` looks, and takes out what it wants by track_take. */
+void track_each(struct track *t, void (*visit)(const struct record *r, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,124 @@
+/* What a program sees of a card's memory: its slice. CUDA and NVML agree. */
+#include "vgpu/hooks.h"
+#include "vgpu/pool.h"
+#include "vgpu/state.h"
+
+struct view {
+	uint64_t total, used, free;
+};
+
+/* Of a card that has so much in all and free. card NULL: none may be allocated on it. */
+static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total, uint64_t physical_free)
+{
+	struct view s = { .total = total };
+
+	if (card == NULL)
+		return s;
+	s.total = HM_MIN(total, card->limit.memory_bytes);
+	s.used = HM_MIN(vgpu_card_used(v, card), s.total);
+	s.free = HM_MIN(s.total - s.used, physical_free);
+	return s;
+}
+
+VGPU_EXPORT CUresult cuMemGetInfo_v2(size_t *out_free, size_t *out_total)
+{
+	CUresult rc = REAL(cuMemGetInfo_v2)(out_free, out_total);
+	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	CUdevice device;
+	struct view s;
+
+	if (v == NULL || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+		return rc;
+	pools_refresh(v);
+	s = slice(v, vgpu_card_of(v, device), *out_total, *out_free);
+	*out_total = s.total;
+	*out_free = s.free;
+	return rc;
+}
+
+VGPU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice device)
+{
+	CUresult rc = REAL(cuDeviceTotalMem_v2)(out, device);
+	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	struct vgpu_card *card = v != NULL ? vgpu_card_of(v, device) : NULL;
+
+	if (card != NULL)
+		*out = HM_MIN(*out, card->limit.memory_bytes);
+	return rc;
+}
+
+static unsigned saturate(size_t bytes)
+{
+	return bytes > UINT32_MAX ? UINT32_MAX : (unsigned)bytes;
+}
+
+VGPU_EXPORT CUresult cuMemGetInfo(unsigned *out_free, unsigned *out_total)
+{
+	size_t free = 0, total = 0;
+	CUresult rc;
+
+	if (vgpu_get() == NULL)
+		return REAL(cuMemGetInfo)(out_free, out_total);
+	rc = cuMemGetInfo_v2(&free, &total);
+	if (rc == CUDA_SUCCESS && out_free != NULL)
+		*out_free = saturate(free);
+	if (rc == CUDA_SUCCESS && out_total != NULL)
+		*out_total = saturate(total);
+	return rc;
+}
+
+VGPU_EXPORT CUresult cuDeviceTotalMem(unsigned *out, CUdevice device)
+{
+	size_t total = 0;
+	CUresult rc;
+
+	if (vgpu_get() == NULL || out == NULL)
+		return REAL(cuDeviceTotalMem)(out, device);
+	rc = cuDeviceTotalMem_v2(&total, device);
+	if (rc == CUDA_SUCCESS)
+		*out = saturate(total);
+	return rc;
+}
+
+/* The card of an NVML handle, by UUID; in NVML's order where the environment sets the limits. */
+static struct vgpu_card *nvml_card(struct vgpu *v, struct nvml_device *device)
+{
+	char uuid[NVML_UUID_BYTES];
+	unsigned index = 0;
+
+	if (REAL(nvmlDeviceGetUUID)(device, uuid, sizeof uuid) != NVML_SUCCESS)
+		return NULL;
+	REAL(nvmlDeviceGetIndex)(device, &index);
+	return vgpu_card_by_uuid(v, uuid, index);
+}
+
+VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
+{
+	int rc = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
+	struct vgpu *v = rc == NVML_SUCCESS ? vgpu_get() : NULL;
+	struct view s;
+
+	if (v == NULL)
+		return rc;
+	s = slice(v, nvml_card(v, device), memory->total, memory->free);
+	memory->total = s.total;
+	memory->used = s.used;
+	memory->free = s.free;
+	return rc;
+}
+
+VGPU_EXPORT int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
+{
+	int rc = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+	struct vgpu *v = rc == NVML_SUCCESS ? vgpu_get() : NULL;
+	struct view s;
+
+	if (v == NULL)
+		return rc;
+	s = slice(v, nvml_card(v, device), memory->total, memory->free);
+	memory->total = s.total;
+	memory->used = s.used;
+	memory->free = s.free;
+	memory->reserved = 0; /* of the driver, outside the slice */
+	return rc;
+}
