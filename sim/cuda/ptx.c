@@ -140,17 +140,15 @@ enum ptx_result ptx_read(const char *text, size_t n, struct ptx *out)
 	out->entries = calloc(PTX_ENTRIES, sizeof *out->entries);
 	if (out->entries == NULL)
 		return PTX_NO_MEMORY;
-	while (next(&r)) {
-		bool ok = true;
+	bool ok = true;
 
+	while (ok && next(&r)) {
 		if (is(&r, ".target"))
 			ok = read_target(&r, &out->target);
 		else if (is(&r, ".entry"))
 			ok = out->count < PTX_ENTRIES && read_entry(&r, &out->entries[out->count++]);
-		if (!ok)
-			break;
 	}
-	if (r.n == 0 && out->target > 0)
+	if (ok && out->target > 0)
 		return PTX_OK;
 	free(out->entries);
 	out->entries = NULL;

@@ -1,0 +1,138 @@
+#include "sim/cuda/ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/macros.h"
+#include "harness/kernels_ptx.h"
+#include "harness/sweep.h"
+#include "harness/unit.h"
+
+static enum ptx_result read_text(const char *text, struct ptx *out)
+{
+	return ptx_read(text, strlen(text), out);
+}
+
+static void our_kernels(void **state HM_UNUSED)
+{
+	struct ptx p;
+
+	assert_int_equal(read_text(kernels_ptx, &p), PTX_OK);
+	assert_int_equal(p.target, 50);
+	assert_int_equal(p.count, 2);
+	assert_string_equal(p.entries[0].name, "busy_ns");
+	assert_int_equal(p.entries[0].params, 1);
+	assert_int_equal(p.entries[0].param_bytes[0], 8);
+	assert_string_equal(p.entries[1].name, "touch");
+	assert_int_equal(p.entries[1].params, 2);
+	free(p.entries);
+}
+
+#define HEAD ".version 8.3\n.target sm_90a\n.address_size 64\n"
+
+static const struct {
+	const char *text;
+	enum ptx_result result;
+	unsigned target, count, params, bytes; /* params and bytes of the last entry, bytes of all its parameters */
+} cases[] = {
+	{ HEAD, PTX_OK, 90, 0, 0, 0 },
+	{ HEAD ".visible .entry none()\n{ ret; }", PTX_OK, 90, 1, 0, 0 },
+	{ HEAD ".entry bare { ret; }", PTX_OK, 90, 1, 0, 0 },
+	{ HEAD ".entry a(.param .u32 x, .param .f64 y, .param .b8 z) { ret; }", PTX_OK, 90, 1, 3, 13 },
+	{ HEAD ".entry s(.param .align 8 .b8 s[24]) .maxntid 128, 1, 1 { ret; }", PTX_OK, 90, 1, 1, 24 },
+	{ HEAD ".entry a() { ret; } .entry b(.param .u64 x) { ret; }", PTX_OK, 90, 2, 1, 8 },
+	{ "/* .entry c( */ // .entry d(\n" HEAD ".entry a() { ret; }", PTX_OK, 90, 1, 0, 0 },
+	{ ".version 7.0 .target sm_75, debug .address_size 64", PTX_OK, 75, 0, 0, 0 },
+	{ "", PTX_BAD, 0, 0, 0, 0 },
+	{ "hello", PTX_BAD, 0, 0, 0, 0 },
+	{ ".version 7.0", PTX_BAD, 0, 0, 0, 0 }, /* no target */
+	{ ".version 7.0 .target compute_75", PTX_BAD, 0, 0, 0, 0 },
+	{ ".version 7.0 .target sm_", PTX_BAD, 0, 0, 0, 0 },
+	{ ".version 7.0 .target", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry (", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(.param", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(.param .u64 x", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(.param x)", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(.param .b8 x[99999]) { ret; }", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD ".entry a(.param .b8 x[", PTX_BAD, 0, 0, 0, 0 },
+	{ HEAD "/* never ends", PTX_OK, 90, 0, 0, 0 },
+};
+
+static void texts(void **state HM_UNUSED)
+{
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		struct ptx p;
+		unsigned bytes = 0;
+
+		print_message("%s\n", cases[i].text);
+		assert_int_equal(read_text(cases[i].text, &p), cases[i].result);
+		if (cases[i].result != PTX_OK) {
+			assert_null(p.entries);
+			continue;
+		}
+		assert_int_equal(p.target, cases[i].target);
+		assert_int_equal(p.count, cases[i].count);
+		const struct ptx_entry *last = p.count > 0 ? &p.entries[p.count - 1] : NULL;
+
+		for (unsigned k = 0; last != NULL && k < last->params; k++)
+			bytes += last->param_bytes[k];
+		assert_int_equal(last != NULL ? last->params : 0, cases[i].params);
+		assert_int_equal(bytes, cases[i].bytes);
+		free(p.entries);
+	}
+}
+
+/* Any beginning of the text is read without touching a byte behind it. */
+static void every_length(void **state HM_UNUSED)
+{
+	for (size_t n = 0; n < strlen(kernels_ptx); n++) {
+		char *cut = malloc(n + 1);
+		struct ptx p;
+
+		assert_non_null(cut);
+		memcpy(cut, kernels_ptx, n);
+		if (ptx_read(cut, n, &p) == PTX_OK)
+			free(p.entries);
+		free(cut);
+	}
+}
+
+static void too_many(void **state HM_UNUSED)
+{
+	char text[4096] = HEAD;
+	struct ptx p;
+
+	for (int i = 0; i < PTX_ENTRIES; i++)
+		strncat(text, ".entry e() { ret; }\n", sizeof text - strlen(text) - 1);
+	assert_int_equal(read_text(text, &p), PTX_OK);
+	assert_int_equal(p.count, PTX_ENTRIES);
+	free(p.entries);
+	strncat(text, ".entry e() { ret; }\n", sizeof text - strlen(text) - 1);
+	assert_int_equal(read_text(text, &p), PTX_BAD);
+}
+
+static int scenario(void *arg HM_UNUSED)
+{
+	struct ptx p;
+
+	if (read_text(kernels_ptx, &p) != PTX_OK)
+		return -1;
+	free(p.entries);
+	return 0;
+}
+
+static void sweep(void **state HM_UNUSED)
+{
+	sweep_check("ptx", scenario, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(our_kernels), cmocka_unit_test(texts), cmocka_unit_test(every_length),
+		cmocka_unit_test(too_many),    cmocka_unit_test(sweep),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
