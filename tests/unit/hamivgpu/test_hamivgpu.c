@@ -94,6 +94,24 @@ static void test_claims(void **state)
 	made_end(&n);
 }
 
+/* In whatever order the folder has them. */
+static void test_claims_are_sorted(void **state)
+{
+	struct made_node n;
+	struct hamivgpu *h;
+
+	(void)state;
+	made_begin(&n, 1);
+	for (unsigned i = 0; i < 31; i++)
+		made_claim(&n, 1 + i * 7 % 31, "ended", "x", 1);
+	h = made_open(&n, FAKE_NVML);
+	assert_int_equal(hamivgpu_claim_count(h), 31);
+	for (unsigned i = 0; i < 31; i++)
+		assert_int_equal(hamivgpu_claim(h, i)->number, i + 1);
+	hamivgpu_close(h);
+	made_end(&n);
+}
+
 static void test_processes(void **state)
 {
 	struct made_node n;
@@ -267,7 +285,7 @@ static void test_problems(void **state)
 	made_claim(&n, 1, "active", "good", 1);
 	made_file(&n, "state/claims/2",
 		  "hami-vgpu-claim 1\n"
-		  "number=2\n\x1b[2J");
+		  "number=2\n\x1b[2J=1\n");
 	made_file(&n, "state/claims/3.tmp-17", "half");
 	made_claim(&n, 4, "active", "other", 1);
 	snprintf(path, sizeof path, "%s/claims/4", n.state);
@@ -291,7 +309,7 @@ static void test_problems(void **state)
 
 		link = link || strstr(text, "claims/6: is a link") != NULL;
 		number = number || strstr(text, "claims/5: says number 4") != NULL;
-		broken = broken || strstr(text, "claims/2: line 3") != NULL;
+		broken = broken || strstr(text, "claims/2: line 3: unknown key \\\"\\x1b[2J") != NULL;
 		assert_null(strchr(text, '\x1b'));
 	}
 	assert_true(link && number && broken);
@@ -395,12 +413,19 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cards),         cmocka_unit_test(test_claims),
-		cmocka_unit_test(test_processes),     cmocka_unit_test(test_processes_told_apart),
-		cmocka_unit_test(test_no_driver),     cmocka_unit_test(test_no_agent),
-		cmocka_unit_test(test_states),        cmocka_unit_test(test_problems),
-		cmocka_unit_test(test_broken_region), cmocka_unit_test(test_refresh),
-		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_cards),
+		cmocka_unit_test(test_claims),
+		cmocka_unit_test(test_claims_are_sorted),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_processes_told_apart),
+		cmocka_unit_test(test_no_driver),
+		cmocka_unit_test(test_no_agent),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_problems),
+		cmocka_unit_test(test_broken_region),
+		cmocka_unit_test(test_refresh),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_sweep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,8 @@ static void test_one_card(void **state)
 	static const struct row rows[] = {
 		{ "first", SLICING_STATIC, "0:0,1,2,3,4,5,6,7", "", "", 2, "0:0,1" },
 		{ "smallest run", SLICING_STATIC, "0:0,1,2,4,5,7", "", "", 2, "0:4,5" },
+		{ "smallest run, larger ones behind", SLICING_STATIC, "0:0,1,3,4,5", "", "", 2, "0:0,1" },
+		{ "must with its neighbours, then a run", SLICING_STATIC, "0:0,1,2,4,5,6", "0:5", "", 4, "0:0,4,5,6" },
 		{ "smallest run of one", SLICING_STATIC, "0:0,1,2,4,5,7", "", "", 1, "0:7" },
 		{ "broken: largest and the rest", SLICING_STATIC, "0:0,2,3,5,6,7", "", "", 4, "0:0,5,6,7" },
 		{ "broken: fewest pieces", SLICING_STATIC, "0:0,2,3,5,6,7", "", "", 5, "0:2,3,5,6,7" },
