@@ -96,9 +96,10 @@ int json_err(const struct json_at *at, const char *key, struct hm_err *e, const 
 	va_end(ap);
 	path_of(at, key, path, sizeof path);
 	r = path[0] != '\0' ? hm_err_set(e, HM_EINVAL, "%s: %s", path, what) : hm_err_set(e, HM_EINVAL, "%s", what);
-	for (; v == NULL && at != NULL; at = at->parent)
-		v = at->node;
-	if (at != NULL && at->lines && v != NULL)
+	/* What is absent has no line: that of what it is absent from. */
+	for (const struct json_at *up = at; v == NULL && up != NULL; up = up->parent)
+		v = up->node;
+	if (at->lines && v != NULL)
 		hm_err_wrap(e, "line %d", v->valueint);
 	return r;
 }

@@ -92,6 +92,8 @@ static void a_value_error_names_line_and_key(void **state)
 	assert_string_equal(e.msg, "line 4: cards[1].memory: \"ten\" is not a number between 1 and 1000");
 	assert_int_equal(json_u64(&second, "y", JSON_REQUIRED, 1, 1000, &n, &e), -HM_EINVAL);
 	assert_string_equal(e.msg, "line 4: cards[1].y: is missing");
+	assert_int_equal(json_u64(&root, "y", JSON_REQUIRED, 1, 1000, &n, &e), -HM_EINVAL);
+	assert_string_equal(e.msg, "line 1: y: is missing");
 }
 
 /* 324 bytes that would become 10^9 values. */
