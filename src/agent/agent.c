@@ -275,21 +275,21 @@ static int make_parts(struct agent *a, struct hm_err *e)
 {
 	const struct service_config service = { a->options, &a->paths,  a->claims,   a->counter, a->pending,
 						a->edits,   on_started, on_watchers, a };
-	const struct reconcile_config reconcile = { &a->paths, a->options->resource_name, a->claims, a->counter,
-						    a->pending };
+	struct reconcile_config reconcile = { &a->paths, a->options->resource_name, a->claims, a->counter, a->pending };
 	struct registrar_config registrar = { .paths = &a->paths,
 					      .resource = a->options->resource_name,
 					      .started_ms = a->started_ms,
 					      .served = on_served,
 					      .arg = a };
 
-	if (service_new(a->loop, &service, &a->service, e) < 0)
+	if (service_new(a->loop, &service, &a->service, e) < 0 ||
+	    pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e) < 0)
 		return -e->code;
 	registrar.handlers = service_handlers(a->service);
-	if (registrar_new(a->loop, &registrar, &a->registrar, e) < 0 ||
-	    reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
+	reconcile.names = a->names;
+	if (registrar_new(a->loop, &registrar, &a->registrar, e) < 0)
 		return -e->code;
-	return pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e);
+	return reconcile_new(a->loop, &reconcile, &a->reconcile, e);
 }
 
 static int start(struct agent *a, struct hm_err *e)

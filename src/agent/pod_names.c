@@ -3,8 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "core/fmt.h"
+
+struct missing {
+	uint64_t number;
+	unsigned lists; /* in a row without its pod */
+};
 
 struct pod_names {
 	struct loop *loop;
@@ -12,10 +18,12 @@ struct pod_names {
 	struct claims *claims;
 	struct loop_timer *timer;
 	struct pod_resources_call *call;
-	unsigned tries_left;
+	bool again; /* a container started while a list was on its way */
+	struct missing *missing;
+	size_t missing_count, missing_cap;
 };
 
-static bool set_name(struct claims *claims, const struct claim *c, const char *pod_namespace, const char *pod,
+static void set_name(struct claims *claims, const struct claim *c, const char *pod_namespace, const char *pod,
 		     const char *container)
 {
 	struct hm_err e;
@@ -23,7 +31,7 @@ static bool set_name(struct claims *claims, const struct claim *c, const char *p
 	int r;
 
 	if (claim_copy(c, &named, &e) < 0)
-		return false;
+		return;
 	hm_fmt(named.pod_namespace, sizeof named.pod_namespace, "%s", pod_namespace);
 	hm_fmt(named.pod_name, sizeof named.pod_name, "%s", pod);
 	if (named.container[0] == '\0')
@@ -32,59 +40,111 @@ static bool set_name(struct claims *claims, const struct claim *c, const char *p
 	claim_fini(&named);
 	if (r < 0)
 		log_v(1, "a pod's name is not recorded", KV_ERR(&e));
-	return r == 0;
 }
 
-static bool from_list(struct claims *claims, const struct claim *c, const struct pod_resources_container *containers,
+static void from_list(struct claims *claims, const struct claim *c, const struct pod_resources_container *containers,
 		      size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct pod_resources_container *at = &containers[i];
 
-		if (claim_has_set(c, at->ids, at->id_count) &&
-		    (c->container[0] == '\0' || strcmp(c->container, at->container) == 0))
-			return set_name(claims, c, at->pod_namespace, at->pod, at->container);
+		if (!claim_has_set(c, at->ids, at->id_count) ||
+		    (c->container[0] != '\0' && strcmp(c->container, at->container) != 0))
+			continue;
+		set_name(claims, c, at->pod_namespace, at->pod, at->container);
+		return;
 	}
-	return false;
 }
 
-static bool from_sibling(struct claims *claims, const struct claim *c)
+static void from_sibling(struct claims *claims, const struct claim *c)
 {
 	for (size_t i = 0; c->pod_uid[0] != '\0' && i < claims_count(claims); i++) {
 		const struct claim *other = claims_at(claims, i);
 
-		if (other->pod_name[0] != '\0' && strcmp(other->pod_uid, c->pod_uid) == 0)
-			return set_name(claims, c, other->pod_namespace, other->pod_name, c->container);
+		if (other->pod_name[0] == '\0' || strcmp(other->pod_uid, c->pod_uid) != 0)
+			continue;
+		set_name(claims, c, other->pod_namespace, other->pod_name, c->container);
+		return;
 	}
-	return false;
 }
 
-size_t pod_names_apply(struct claims *claims, const struct pod_resources_container *containers, size_t count)
+void pod_names_apply(struct claims *claims, const struct pod_resources_container *containers, size_t count)
 {
-	size_t missing = 0;
-
 	/* claims_put of a number that exists keeps the order and the count. */
 	for (size_t i = 0; i < claims_count(claims); i++)
 		if (claims_at(claims, i)->pod_name[0] == '\0')
 			from_list(claims, claims_at(claims, i), containers, count);
 	for (size_t i = 0; i < claims_count(claims); i++)
-		if (claims_at(claims, i)->pod_name[0] == '\0' && !from_sibling(claims, claims_at(claims, i)))
-			missing++;
-	return missing;
+		if (claims_at(claims, i)->pod_name[0] == '\0')
+			from_sibling(claims, claims_at(claims, i));
+}
+
+/* ---- pods that left the list */
+
+static bool is_listed(const struct claim *c, const struct pod_resources_container *containers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(c->pod_name, containers[i].pod) == 0 &&
+		    strcmp(c->pod_namespace, containers[i].pod_namespace) == 0)
+			return true;
+	return false;
+}
+
+static unsigned lists_without(const struct pod_names *n, uint64_t number)
+{
+	for (size_t i = 0; i < n->missing_count; i++)
+		if (n->missing[i].number == number)
+			return n->missing[i].lists;
+	return 0;
+}
+
+static void count_missing(struct pod_names *n, const struct pod_resources_container *containers, size_t count)
+{
+	struct pod_names now = { 0 };
+
+	for (size_t i = 0; i < claims_count(n->claims); i++) {
+		const struct claim *c = claims_at(n->claims, i);
+
+		if (c->pod_name[0] == '\0' || is_listed(c, containers, count))
+			continue;
+		if (!HM_PUSH(now.missing, now.missing_count, now.missing_cap,
+			     (struct missing) { c->number, lists_without(n, c->number) + 1 }))
+			break;
+	}
+	free(n->missing);
+	n->missing = now.missing;
+	n->missing_count = now.missing_count;
+	n->missing_cap = now.missing_cap;
+}
+
+bool pod_names_is_gone(const struct pod_names *n, uint64_t number)
+{
+	return lists_without(n, number) >= POD_NAMES_GONE_AFTER;
+}
+
+/* ---- asking */
+
+static void ask_later(struct pod_names *n)
+{
+	if (n->again)
+		loop_timer_arm(n->timer, POD_NAMES_AFTER_MS);
+	else if (claims_count(n->claims) > 0)
+		loop_timer_arm(n->timer, POD_NAMES_EVERY_MS);
+	n->again = false;
 }
 
 static void on_list(void *arg, const struct pod_resources_container *containers, size_t count, const struct hm_err *e)
 {
 	struct pod_names *n = arg;
-	size_t missing = 1;
 
-	if (e == NULL)
-		missing = pod_names_apply(n->claims, containers, count);
-	else
-		log_v(1, "pod names cannot be looked up", KV_ERR(e));
+	if (e == NULL) {
+		pod_names_apply(n->claims, containers, count);
+		count_missing(n, containers, count);
+	} else {
+		log_v(1, "the kubelet does not list its pods", KV_ERR(e));
+	}
 	pod_resources_free(HM_STEAL(n->call));
-	if (missing > 0 && n->tries_left > 0)
-		loop_timer_arm(n->timer, POD_NAMES_RETRY_MS);
+	ask_later(n);
 }
 
 static void on_timer(void *arg)
@@ -92,13 +152,11 @@ static void on_timer(void *arg)
 	struct pod_names *n = arg;
 	struct hm_err e;
 
-	if (n->call != NULL || n->tries_left == 0)
+	if (n->call != NULL)
 		return;
-	n->tries_left--;
 	if (pod_resources_list(n->loop, n->socket, n->resource, on_list, n, &n->call, &e) < 0) {
-		log_v(1, "pod names cannot be looked up", KV_ERR(&e));
-		if (n->tries_left > 0)
-			loop_timer_arm(n->timer, POD_NAMES_RETRY_MS);
+		log_v(1, "the kubelet does not list its pods", KV_ERR(&e));
+		ask_later(n);
 	}
 }
 
@@ -114,6 +172,7 @@ int pod_names_new(struct loop *l, const char *socket, const char *resource, stru
 		free(n);
 		return hm_err_wrap(e, "pod names");
 	}
+	ask_later(n);
 	*out = n;
 	return 0;
 }
@@ -124,12 +183,13 @@ void pod_names_free(struct pod_names *n)
 		return;
 	pod_resources_free(n->call);
 	loop_timer_free(n->timer);
+	free(n->missing);
 	free(n);
 }
 
 void pod_names_want(struct pod_names *n)
 {
-	n->tries_left = POD_NAMES_TRIES;
+	n->again = n->call != NULL;
 	if (n->call == NULL)
 		loop_timer_arm(n->timer, POD_NAMES_AFTER_MS);
 }

@@ -1,7 +1,11 @@
-/* Names of pods for the claims: the checkpoint knows UIDs alone. Looked up by pod-resources behind a container's start,
- * only to be shown, so nothing waits for it and a failure is no trouble. */
+/* What the kubelet's pod-resources list says about our claims: the names of their pods (the checkpoint knows UIDs
+ * alone), only to be shown, and which pods have ended. Nothing waits for it and a failure is no trouble. */
 #ifndef HM_AGENT_POD_NAMES_H
 #define HM_AGENT_POD_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "agent/claims.h"
 #include "core/cleanup.h"
@@ -10,9 +14,12 @@
 #include "kubelet/pod_resources.h"
 
 enum {
-	POD_NAMES_AFTER_MS = 200,  /* one look for a burst of starts */
-	POD_NAMES_RETRY_MS = 3000, /* where a name is still missing */
-	POD_NAMES_TRIES = 3,
+	/* After a container's start: at once, since an ended pod leaves the list at once. */
+	POD_NAMES_AFTER_MS = 0,
+	/* While there are claims. */
+	POD_NAMES_EVERY_MS = 5000,
+	/* Lists in a row without a pod that was on one: a kubelet that starts lists nothing for a moment. */
+	POD_NAMES_GONE_AFTER = 2,
 };
 
 struct pod_names;
@@ -24,8 +31,12 @@ HM_DEFINE_AUTO(pod_names, pod_names_free);
 
 void pod_names_want(struct pod_names *n);
 
-/* Fills in the names that the list tells; the number of claims still without one. An init container is never listed: it
- * gets the name that another claim with its pod's UID has. */
-size_t pod_names_apply(struct claims *claims, const struct pod_resources_container *containers, size_t count);
+/* True where the claim's pod was on the list once and is not any more. An ended pod's entry stays in the checkpoint
+ * until the next allocation; this tells earlier. Never true for a pod whose name is not known. */
+bool pod_names_is_gone(const struct pod_names *n, uint64_t number);
+
+/* Fills in the names that the list tells. An init container is never listed: it gets the name that another claim with
+ * its pod's UID has. */
+void pod_names_apply(struct claims *claims, const struct pod_resources_container *containers, size_t count);
 
 #endif

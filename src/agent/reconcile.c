@@ -195,7 +195,7 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 	for (size_t i = 0; ok && i < claims_count(r->config.claims); i++) {
 		const struct claim *c = claims_at(r->config.claims, i);
 
-		if (is_listed(r, checkpoint, c))
+		if (is_listed(r, checkpoint, c) && !pod_names_is_gone(r->config.names, c->number))
 			continue;
 		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
 		if (ok && has(&r->unlisted, c->number) && !lives(r, seen, c->number))

@@ -1,4 +1,5 @@
-/* What nobody holds any more goes: claims that the kubelet's checkpoint does not list and whose container does not run,
+/* What nobody holds any more goes: claims whose container does not run and that the kubelet's checkpoint does not list,
+ * or whose pod left the kubelet's list,
  * and specs, folders and files without a claim (the agent was killed half-way). A timer, because no event tells it. */
 #ifndef HM_AGENT_RECONCILE_H
 #define HM_AGENT_RECONCILE_H
@@ -7,6 +8,7 @@
 #include "agent/counter.h"
 #include "agent/paths.h"
 #include "agent/pending.h"
+#include "agent/pod_names.h"
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
@@ -25,6 +27,7 @@ struct reconcile_config {
 	struct claims *claims;
 	struct counter *counter;
 	struct pending *pending;
+	const struct pod_names *names;
 };
 
 struct reconcile;

@@ -281,6 +281,11 @@ class Agent:
             self.process.kill()
             self.process.wait()
 
+    def names(self):
+        """Names of the pods that the claims show."""
+        return {line.split("=", 1)[1] for p in (self.state / "claims").iterdir()
+                for line in p.read_text().splitlines() if line.startswith("pod_name=")}
+
     def leftovers(self):
         """What lies about for containers: claims, folders, specs."""
         found = []

@@ -263,6 +263,24 @@ def test_ended_containers_are_cleaned_up(node, kubelet):
     wait_until("cleaned up", 12, lambda: node.leftovers() == [])
 
 
+def test_an_ended_pod_is_cleaned_up_before_the_checkpoint_forgets_it(node, kubelet):
+    """The kubelet drops an ended pod's entry only at the next allocation; its pod list drops it at once."""
+    pods = PodResources(node.folder / "pods.sock")
+    try:
+        pods.pods = [("ns", "job", "main", ids(0, 0)), ("ns", "other", "c", ids(0, 1))]
+        kubelet.admit("uid-1", "init", ids(0, 0, 2))
+        kubelet.admit("uid-1", "main", ids(0, 0))
+        kubelet.admit("uid-2", "c", ids(0, 1))
+        for which in (ids(0, 0, 2), ids(0, 0), ids(0, 1)):
+            kubelet.plugin.pre_start(which)
+        wait_until("the names", 5, lambda: node.names() == {"job", "other"})
+        del pods.pods[0]
+        wait_until("cleaned up", 25, lambda: len(node.leftovers()) == 3)
+        assert node.names() == {"other"}
+    finally:
+        pods.stop()
+
+
 def container(folder):
     """A process with the folder mounted where a container's usage folder is, in a mount namespace of its own."""
     script = (f"mount -t tmpfs none /run && mkdir -p /run/hami-vgpu/usage && "
