@@ -207,6 +207,38 @@ CU_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	return destroy(ctx);
 }
 
+/* The old pair that counts users of a context: Attach adds one to the current, Detach takes one away or destroys. */
+CU_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned flags)
+{
+	struct CUctx_st *ctx;
+
+	if (out == NULL || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	ctx->attached++;
+	*out = ctx;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (ctx == NULL || cu_current() != ctx)
+		return cu_leave(CUDA_ERROR_INVALID_CONTEXT);
+	if (ctx->attached > 0) {
+		ctx->attached--;
+		return cu_leave(CUDA_SUCCESS);
+	}
+	cu_leave(CUDA_SUCCESS);
+	return destroy(ctx);
+}
+
 static CUresult push_current(CUcontext ctx)
 {
 	CUresult rc = cu_enter();

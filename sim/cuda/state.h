@@ -28,6 +28,7 @@ struct CUctx_st {
 	unsigned device;
 	unsigned flags;
 	unsigned api_version;
+	unsigned attached; /* by cuCtxAttach */
 	bool primary;
 	bool alive;      /* a primary context is one object for ever, alive between first retain and last release */
 	CUresult sticky; /* once set, every call in this context answers it */

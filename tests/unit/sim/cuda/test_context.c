@@ -211,6 +211,22 @@ static void primary_flags(void **state HM_UNUSED)
 	assert_cuda(cuDevicePrimaryCtxRelease_v2(0));
 }
 
+static void attach_and_detach(void **state HM_UNUSED)
+{
+	CUcontext ctx, got;
+
+	assert_int_equal(cuCtxAttach(&got, 0), CUDA_ERROR_INVALID_CONTEXT);
+	assert_cuda(cuCtxCreate_v2(&ctx, 0, 0));
+	assert_cuda(cuCtxAttach(&got, 0));
+	assert_ptr_equal(got, ctx);
+	assert_int_equal(cuCtxAttach(&got, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuCtxDetach(ctx));
+	assert_cuda(cuCtxSynchronize()); /* still there */
+	assert_cuda(cuCtxDetach(ctx));
+	assert_int_equal(cuCtxDetach(ctx), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(used_on_card_0(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +234,7 @@ int main(void)
 		cmocka_unit_test(primary_lives_again),     cmocka_unit_test(the_stack),
 		cmocka_unit_test(destroyed_elsewhere),     cmocka_unit_test(versions_and_settings),
 		cmocka_unit_test(overhead_can_be_refused), cmocka_unit_test(primary_flags),
+		cmocka_unit_test(attach_and_detach),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }
