@@ -59,7 +59,8 @@ def state(short_tmp):
 
 def claim(state, number, pod="train", devices=("0",), card=GPU[0], name=None, how="active"):
     (state / "claims" / (name or str(number))).write_text(
-        f"hami-vgpu-claim 1\nnumber={number}\nstate={how}\npod_uid=u\npod_namespace=team-a\npod_name={pod}\n"
+        "hami-vgpu-claim 1\n"
+        f"number={number}\nstate={how}\npod_uid=u\npod_namespace=team-a\npod_name={pod}\n"
         f"container=main\nresource=hami.com/vgpu\ncdi=\ncreated_ms=1764447654123\n" +
         "".join(f"device={card}::{d}\n" for d in devices) +
         f"entry=0\ncard={card} memory={4026531840 * len(devices)} cores={25 * len(devices)} slot={devices[0]}\nend\n")
