@@ -58,8 +58,8 @@ def test_forty_pods_at_once(node, record_property):
     record_property("forty_pods_vgpu_s", f"{with_gpu:.2f}")
     print(f"40 pods to running: {with_gpu:.2f} s with a vGPU each, {bare:.2f} s without: {with_gpu / bare:.2f}")
     seen = [probe_json(wait_until(n, 30, lambda n=n: node.output(n) if "{" in node.output(n) else None)) for n in names]
-    assert len({s["hami_vgpu_uuid"] for s in seen}) == 40
-    assert {s["devices"][0]["total_bytes"] for s in seen} == {slice_bytes(node)}
+    assert len({s["HAMI_VGPU_UUID"] for s in seen}) == 40
+    assert {s["devices"][0]["total"] for s in seen} == {slice_bytes(node)}
     node.delete(*names)
     wait_until("nothing is left of forty pods", 60, node.no_leftovers, every=0.5)
 
@@ -71,16 +71,16 @@ def test_a_non_root_container_is_held_too(node):
     node.pods.add("user")
     node.wait_phase("user", "Succeeded")
     seen = probe_json(node.output("user"))
-    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
-    assert seen["allocated_bytes"] <= slice_bytes(node)
+    assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert seen["granted"] <= slice_bytes(node)
 
 
 def test_exec_into_the_container_is_held_by_the_same_slice(node):
     node.create(Pod.one("ex", hold(mib=slice_bytes(node) // MIB * 2 // 3)))
     node.wait_running(["ex"])
-    wait_until("the holder allocated", 30, lambda: "allocated_bytes" in node.output("ex"), every=0.2)
+    wait_until("the holder allocated", 30, lambda: "allocated" in node.output("ex"), every=0.2)
     seen = probe_json(node.execute("ex", [PROBE, "alloc", str(slice_bytes(node) // MIB * 2 // 3)]))
-    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
 
 
 def test_classic_binding(node):
@@ -91,8 +91,8 @@ def test_classic_binding(node):
         node.create(Pod.one("classic", [PROBE, "fill"], vgpu=2))
         node.wait_phase("classic", "Succeeded")
         seen = probe_json(node.output("classic"))
-        assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
-        assert slice_bytes(node, 2) * 3 // 4 < seen["allocated_bytes"] <= slice_bytes(node, 2)
+        assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+        assert slice_bytes(node, 2) * 3 // 4 < seen["granted"] <= slice_bytes(node, 2)
         node.delete("classic")
     finally:
         node.stop_agent()
@@ -103,7 +103,7 @@ def test_classic_binding(node):
 def test_hami_smi_shows_the_holder(node):
     node.create(Pod.one("shown", hold(mib=100)))
     node.wait_running(["shown"])
-    wait_until("the holder allocated", 30, lambda: "allocated_bytes" in node.output("shown"), every=0.2)
+    wait_until("the holder allocated", 30, lambda: "allocated" in node.output("shown"), every=0.2)
     done = subprocess.run(node.command([str(BUILD / "bin/hami-smi"), "-q", "-j", f"--state-dir={node.state}",
                                         f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1"]),
                           capture_output=True, text=True, check=False, env={**os.environ, "HAMI_SIM_DIR": str(node.sim)})

@@ -73,7 +73,7 @@ class RealNode(Node):
     def agent_paths(self):
         return ["--kubelet-socket=/var/lib/kubelet/device-plugins/kubelet.sock",
                 "--pod-resources-socket=/var/lib/kubelet/pod-resources/kubelet.sock",
-                "--cdi-dir=/run/cdi", f"--nvidia-cdi-spec={self.sim}/cdi/nvidia.yaml"]
+                "--cdi-dir=/run/cdi", f"--nvidia-cdi-spec={self.sim}/cdi/nvidia.json"]
 
     def kubectl(self, *args, text_in=None, check=True):
         done = subprocess.run([str(SCRIPTS / "k"), *args], input=text_in, capture_output=True, text=True, timeout=120, check=False,

@@ -18,9 +18,9 @@ def probe_json(text):
 
 
 def slice_bytes(node, count=1):
-    """What `count` slots amount to, from the driver's own figures: whole MiB of card memory / slots, rounded down."""
-    total = node.driver_status()["cards"][0]["memory_total_bytes"]
-    return count * (total // MIB // node.slots) * MIB
+    """What `count` slots amount to, from the driver's own figures: whole MiB of what the driver leaves of the card / slots."""
+    card = node.driver_status()["cards"][0]
+    return count * ((card["total_bytes"] - card["reserved_bytes"]) // node.slots // MIB) * MIB
 
 
 def hold(seconds=1000, mib=64):
@@ -36,9 +36,9 @@ def test_one_slice_is_held_to_its_memory(node):
     node.wait_phase("one", "Succeeded")
     seen = probe_json(node.output("one"))
     want = slice_bytes(node)
-    assert seen["result_name"] == "CUDA_ERROR_OUT_OF_MEMORY"
-    assert seen["allocated_bytes"] <= want
-    assert seen["allocated_bytes"] > want * 3 // 4, "most of the slice can be used"
+    assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert seen["granted"] <= want
+    assert seen["granted"] > want * 3 // 4, "most of the slice can be used"
     node.delete("one")
 
 
@@ -46,10 +46,10 @@ def test_two_slots_are_one_vgpu_of_double_size(node):
     node.create(Pod.one("two", [PROBE, "info"], vgpu=2))
     node.wait_phase("two", "Succeeded")
     seen = probe_json(node.output("two"))
-    assert seen["device_count"] == 1
-    assert seen["devices"][0]["total_bytes"] == slice_bytes(node, 2)
-    assert seen["devices"][0]["mem_total_bytes"] == slice_bytes(node, 2)
-    uuid, _, number = seen["hami_vgpu_uuid"].partition("/")
+    assert seen["count"] == 1
+    assert seen["devices"][0]["total"] == slice_bytes(node, 2)
+    assert seen["devices"][0]["info_total"] == slice_bytes(node, 2)
+    uuid, _, number = seen["HAMI_VGPU_UUID"].partition("/")
     assert uuid in driver_cards(node) and number.isdigit()
     assert seen["devices"][0]["uuid"] == uuid
     node.delete("two")
@@ -61,10 +61,10 @@ def test_the_pods_own_environment_cannot_widen_the_slice(node):
     node.create(Pod.one("hostile", [PROBE, "info"], env=env))
     node.wait_phase("hostile", "Succeeded")
     seen = probe_json(node.output("hostile"))
-    assert seen["device_count"] == 1
-    assert seen["devices"][0]["total_bytes"] == slice_bytes(node)
-    assert seen["nvidia_visible_devices"] == seen["devices"][0]["uuid"]
-    assert seen["hami_vgpu_uuid"].startswith(seen["devices"][0]["uuid"] + "/")
+    assert seen["count"] == 1
+    assert seen["devices"][0]["total"] == slice_bytes(node)
+    assert seen["NVIDIA_VISIBLE_DEVICES"] == seen["devices"][0]["uuid"]
+    assert seen["HAMI_VGPU_UUID"].startswith(seen["devices"][0]["uuid"] + "/")
     node.delete("hostile")
 
 
@@ -72,7 +72,7 @@ def test_two_processes_share_one_slice(node):
     mib = slice_bytes(node) // MIB * 2 // 3
     node.create(Pod.one("pair", [PROBE, "pair", str(mib)]))
     node.wait_phase("pair", "Succeeded")
-    results = sorted(p["result_name"] for p in probe_json(node.output("pair"))["processes"])
+    results = sorted(p["name"] for p in probe_json(node.output("pair"))["processes"])
     assert results == ["CUDA_ERROR_OUT_OF_MEMORY", "CUDA_SUCCESS"]
     node.delete("pair")
 
@@ -88,7 +88,7 @@ def test_containers_of_one_pod_have_slices_of_their_own(node):
                lambda: all("{" in node.output("many", c) for c in ("a", "b")), every=0.2)
     for name, count in (("i1", 2), ("side", 1), ("i2", 1), ("a", 1), ("b", 1)):
         got = probe_json(node.output("many", name))
-        assert got["devices"][0]["total_bytes"] == slice_bytes(node, count), name
+        assert got["devices"][0]["total"] == slice_bytes(node, count), name
     node.delete("many")
 
 
@@ -101,9 +101,9 @@ def test_a_restarted_container_keeps_its_slice_and_starts_empty(node):
     second = wait_until("the second container's line", 60,
                         lambda: node.output("again") if "{" in node.output("again") else None, every=0.2)
     one, two = (json.loads(next(x for x in t.splitlines() if x.startswith("{"))) for t in (first, second))
-    assert one["hami_vgpu_uuid"] == two["hami_vgpu_uuid"]
-    assert two["devices"][0]["total_bytes"] == slice_bytes(node)
-    assert two["devices"][0]["mem_free_bytes"] == one["devices"][0]["mem_free_bytes"], "the dead process's charge came back"
+    assert one["HAMI_VGPU_UUID"] == two["HAMI_VGPU_UUID"]
+    assert two["devices"][0]["total"] == slice_bytes(node)
+    assert two["devices"][0]["info_free"] == one["devices"][0]["info_free"], "the dead process's charge came back"
     node.delete("again")
 
 
@@ -159,7 +159,7 @@ def test_what_an_ended_pod_had_is_removed(node):
     assert len(node.leftovers()["claims"]) >= 1
     node.delete("gone")
     wait_until("spec, folder and claim are gone", 60, node.no_leftovers, every=0.2)
-    assert all(c["memory_used_bytes"] == 0 or not c["processes"] for c in node.driver_status()["cards"])
+    assert all(c["used_bytes"] == c["reserved_bytes"] and not c["processes"] for c in node.driver_status()["cards"])
 
 
 def test_pods_beyond_the_slots_wait(node):
@@ -169,7 +169,7 @@ def test_pods_beyond_the_slots_wait(node):
     node.create(*[Pod.one(n, hold(mib=8)) for n in names])
     node.wait_running(names)
     wait_until("all wrote", 60, lambda: all("{" in node.output(n) for n in names), every=0.5)
-    slots = [json.loads(next(x for x in node.output(n).splitlines() if x.startswith("{")))["hami_vgpu_uuid"] for n in names]
+    slots = [json.loads(next(x for x in node.output(n).splitlines() if x.startswith("{")))["HAMI_VGPU_UUID"] for n in names]
     assert len(set(slots)) == total
     node.create(Pod.one("toomany", [PROBE, "info"]))
     time.sleep(1)
