@@ -1,0 +1,121 @@
+"""A simulated node, and children that run under libvgpu in a mount namespace of their own: /run is theirs."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPO = HERE.parents[2]
+BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
+NEEDED = ["lib/libvgpu.so", "sim/libcuda.so.1", "sim/libnvidia-ml.so.1", "bin/hami-simd", "bin/hami-simctl"]
+
+
+def can_unshare():
+    return subprocess.run(["unshare", *UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+
+
+UNSHARE = ["-m"] if os.geteuid() == 0 else ["-rm"]
+
+
+class Node:
+    """A node of hami-simctl; run() starts children on it."""
+
+    def __init__(self, folder, description):
+        missing = [name for name in NEEDED if not (BUILD / name).exists()]
+        if missing:
+            pytest.skip(f"not built: {', '.join(missing)}")
+        self.folder = folder
+        self.env = {"PATH": "/usr/bin:/bin", "HAMI_SIM_DIR": str(folder / "sim"), "HAMI_BUILD": str(BUILD),
+                    "LD_LIBRARY_PATH": str(BUILD / "sim"), "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run([BUILD / "bin/hami-simctl", "up", REPO / "sim/nodes" / description], check=True, env=self.env,
+                       capture_output=True)
+        self.cards = [card["uuid"] for card in self.status()["cards"]]
+
+    def status(self):
+        text = subprocess.run([BUILD / "bin/hami-simctl", "status", "-j"], check=True, env=self.env,
+                              capture_output=True, text=True).stdout
+        return json.loads(text)
+
+    def down(self):
+        subprocess.run([BUILD / "bin/hami-simctl", "down"], check=False, env=self.env, capture_output=True)
+
+
+class Container:
+    """What the agent mounts for one container: limits and region, in a folder that becomes /run/hami-vgpu."""
+
+    def __init__(self, node, folder, memory=None, limits=None):
+        self.node, self.folder = node, folder
+        folder.mkdir()
+        usage = folder / "usage"
+        usage.mkdir(mode=0o777)
+        if limits is None and memory is not None:
+            limits = "hami-vgpu-limits 1\n" + "".join(f"gpu={uuid} memory={memory} cores=50\n" for uuid in node.cards) + "end\n"
+        if limits is not None:
+            (folder / "limits").write_text(limits)
+        self.region = usage / "region"
+
+    def make_region(self, memory, cards=None):
+        cards = cards or self.node.cards
+        subprocess.run([BUILD / "tests/region-tool", "create", self.region, *[f"{uuid}={memory}" for uuid in cards]],
+                       check=True)
+
+    def snapshot(self, path=None):
+        text = subprocess.run([BUILD / "tests/region-tool", "show", path or self.region], check=True,
+                              capture_output=True, text=True).stdout
+        return json.loads(text)
+
+    def command(self, argv, env=None, preload=True):
+        """argv in the container; the preload is set inside only."""
+        inner = {**self.node.env, **(env or {})}
+        if preload:
+            inner["LD_PRELOAD"] = str(BUILD / "lib/libvgpu.so")
+        sets = [f"{name}={value}" for name, value in inner.items()]
+        script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
+                  'exec env -i "$@"')
+        return ["unshare", *UNSHARE, "sh", "-c", script, str(self.folder), *sets, *map(str, argv)]
+
+    def start(self, argv, **kwargs):
+        env, preload = kwargs.pop("env", None), kwargs.pop("preload", True)
+        return subprocess.Popen(self.command(argv, env, preload), text=True, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+    def python(self, code, env=None, preload=True, check=True, args=()):
+        """Runs code (with driver.py imported) in the container; what it prints as JSON."""
+        child = self.start([sys.executable, "-c", "from driver import *\nimport json\n" + textwrap.dedent(code), *args],
+                           env=env, preload=preload)
+        out, err = child.communicate(timeout=120)
+        if check and child.returncode != 0:
+            pytest.fail(f"child: {child.returncode}\n{out}\n{err}")
+        return json.loads(out) if out.strip() else None
+
+
+@pytest.fixture(scope="session")
+def node():
+    if not can_unshare():
+        pytest.skip("needs mount namespaces (root, or user namespaces)")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
+    n = Node(folder, "t4x2.yaml")
+    yield n
+    n.down()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def container(node, short_tmp):
+    """container(memory=...): limits and region of that many bytes on each card."""
+    made = []
+
+    def make(memory=None, limits=None, region=True):
+        c = Container(node, short_tmp / f"c{len(made)}", memory, limits)
+        made.append(c)
+        if region and memory is not None:
+            c.make_region(memory)
+        return c
+
+    return make
