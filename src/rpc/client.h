@@ -28,8 +28,9 @@ struct rpc_reply {
 	void *arg;
 };
 
-/* timeout_ms 0: no deadline. *out (may be NULL) can be cancelled until done was called. On failure done is not called.
- */
+/* timeout_ms 0: no deadline. *out (may be NULL) can be cancelled until done was called. On failure done is not called:
+ * -HM_EAGAIN the connection has ended or is ending (make a new client), -HM_ELIMIT the message is above
+ * RPC_MAX_SEND_BYTES or too much waits already, -HM_ENOMEM. */
 int rpc_client_call(struct rpc_client *c, const char *path, const uint8_t *msg, size_t n, uint64_t timeout_ms,
 		    const struct rpc_reply *reply, struct rpc_request **out, struct hm_err *e) HM_MUST_USE;
 /* done is called with CANCELLED before this returns. */

@@ -172,10 +172,6 @@ static void request_closed(struct rpc_stream *s, uint32_t http2_error)
 	struct rpc_request *r = request_of(s);
 	char text[64];
 
-	if (r->status >= 0) {
-		end_by_answer(r);
-		return;
-	}
 	hm_fmt(text, sizeof text, "stream closed by HTTP/2 error %s", nghttp2_http2_strerror(http2_error));
 	end(r, status_of_http2(http2_error), text);
 }

@@ -18,8 +18,8 @@ struct rpc_method {
 	/* The whole request message has come; `msg` is valid until the handler returns. The handler finishes the call,
 	 * now or later, exactly once. */
 	void (*call)(struct rpc_call *call, const uint8_t *msg, size_t n, void *arg);
-	/* An unfinished call ended by the peer (cancel, deadline, lost connection) or by rpc_server_free: the call is
-	 * dead when this returns. May be NULL. */
+	/* After `call` only: an unfinished call ended by the peer (cancel, deadline, lost connection) or by
+	 * rpc_server_free: the call is dead when this returns. May be NULL. */
 	void (*gone)(struct rpc_call *call, void *arg);
 };
 

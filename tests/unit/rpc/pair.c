@@ -39,8 +39,8 @@ static void three(struct rpc_call *call, const uint8_t *msg, size_t n, void *arg
 
 static void fail(struct rpc_call *call, const uint8_t *msg, size_t n, void *arg)
 {
-	note_call(arg, "Fail", msg, n);
 	rpc_call_finish(call, RPC_NOT_FOUND, "no %");
+	note_call(arg, "Fail", msg, n); /* the message is ours until we return */
 }
 
 static char name_hold[] = "Hold", name_send[] = "Send";

@@ -84,9 +84,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user
 		str_add(&p->log, "pong;");
 	if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) && f->hd.flags & NGHTTP2_FLAG_END_STREAM) {
 		str_add(&p->log, "end;");
-		if (p->answer != NULL)
+		if (p->answer != NULL && !p->answer->early)
 			answer(p, f->hd.stream_id);
 	}
+	if (f->hd.type == NGHTTP2_HEADERS && p->answer != NULL && p->answer->early)
+		answer(p, f->hd.stream_id);
 	return 0;
 }
 

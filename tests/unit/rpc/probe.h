@@ -18,6 +18,7 @@ struct probe_answer {
 		*trailers; /* each ends with a NULL name; no trailers: END_STREAM with the body */
 	const char *body;
 	size_t body_n;
+	bool early; /* at the request's head, not at its end */
 };
 
 struct probe {

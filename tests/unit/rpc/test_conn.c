@@ -182,6 +182,24 @@ static void test_deadline_on_both_sides(void **state)
 	pair_fini(&p);
 }
 
+static void test_deadlines_of_several(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	start(&p, 65536);
+	call(&p, "/t.T/Hold", "x", 400);
+	call(&p, "/t.T/Send", "x", 250);
+	assert_true(pair_run(&p));
+	str_clear(&p.log);
+	rpc_conn_tick(p.server, 1250);
+	expect(&p, "gone Send;");
+	assert_int_equal(rpc_conn_next_tick_ms(p.server), 1400);
+	rpc_conn_tick(p.server, 1400);
+	expect(&p, "gone Hold;");
+	pair_fini(&p);
+}
+
 static void test_cancel(void **state)
 {
 	struct pair p;
@@ -217,6 +235,7 @@ static void test_close_by_the_server(void **state)
 	call(&p, "/t.T/Send", "x", 0);
 	assert_true(pair_run(&p));
 	str_clear(&p.log);
+	assert_int_equal(rpc_call_send(p.held, (const uint8_t *)"not started", 11, &e), 0);
 	rpc_conn_close(p.server);
 	expect(&p, "gone Send;");
 	assert_true(pair_run(&p));
@@ -371,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_large_request),
 		cmocka_unit_test(test_deadline_on_both_sides),
+		cmocka_unit_test(test_deadlines_of_several),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_close_by_the_server),
 		cmocka_unit_test(test_close_by_the_client),

@@ -181,6 +181,48 @@ static void test_resets(void **state)
 	stop(&users, &p);
 }
 
+static void test_large_headers(void **state)
+{
+	static const struct probe_header head[] = { HEAD };
+	struct probe_header headers[400] = { { NULL, NULL } };
+	struct probe_answer a = { .head = headers };
+	size_t n = HM_COUNT(head);
+	struct pair users;
+	struct probe p;
+
+	(void)state;
+	start(&users, &p);
+	memcpy(headers, head, sizeof head);
+	while (n < HM_COUNT(headers) - 1)
+		headers[n++] = (struct probe_header) { "x", "aaaaaaaaaabbbbbbbbbb" };
+	p.answer = &a;
+	call(&users, "x", 0);
+	assert_true(probe_run(&p, users.client, 1000));
+	assert_string_equal(str_text(&users.log), "done RESOURCE_EXHAUSTED headers of the answer are too large;");
+	stop(&users, &p);
+}
+
+/* Answered while we still send: the rest is not sent. */
+static void test_early_answer(void **state)
+{
+	static const struct probe_header head[] = { HEAD, { "grpc-status", "8" }, END };
+	static const struct probe_answer a = { .head = head, .early = true };
+	static char text[1000001];
+	struct pair users;
+	struct probe p;
+
+	(void)state;
+	start(&users, &p);
+	memset(text, 'x', sizeof text - 1);
+	p.answer = &a;
+	call(&users, text, 0);
+	assert_true(probe_run(&p, users.client, 1000));
+	assert_string_equal(str_text(&users.log), "done RESOURCE_EXHAUSTED ;");
+	assert_non_null(strstr(str_text(&p.log), "rst 8;"));
+	assert_int_equal(rpc_conn_open_streams(users.client), 0);
+	stop(&users, &p);
+}
+
 /* The server ends the connection and never saw the second call: that one may be tried again. */
 static void test_goaway(void **state)
 {
@@ -204,10 +246,9 @@ static void test_goaway(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_what_is_sent),
-		cmocka_unit_test(test_resets),
-		cmocka_unit_test(test_goaway),
+		cmocka_unit_test(test_answers),      cmocka_unit_test(test_what_is_sent),
+		cmocka_unit_test(test_resets),       cmocka_unit_test(test_large_headers),
+		cmocka_unit_test(test_early_answer), cmocka_unit_test(test_goaway),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
