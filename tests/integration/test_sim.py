@@ -3,6 +3,7 @@ import ctypes
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import stat
@@ -29,11 +30,28 @@ def until(what, probe, seconds=5):
         time.sleep(0.01)
 
 
+def sanitizer_runtime():
+    """What must be preloaded so that Python can load a library built with sanitizers; None where it needs nothing."""
+    library = BUILD / "sim/libnvidia-ml.so.1"
+    if "__asan_init" not in subprocess.run(["nm", "-D", library], text=True, capture_output=True).stdout:
+        return None
+    linked = re.search(r"libasan\S* => (\S+)",
+                       subprocess.run(["ldd", library], text=True, capture_output=True).stdout)
+    if linked:
+        return linked[1]
+    return subprocess.run(["clang", "-print-file-name=libclang_rt.asan-x86_64.so"], text=True, check=True,
+                          capture_output=True).stdout.strip()
+
+
 class Sim:
     def __init__(self, folder):
         self.dir = folder
         self.env = dict(os.environ, HAMI_SIM_DIR=str(folder), LD_LIBRARY_PATH=str(BUILD / "sim"))
         self.env.pop("NVIDIA_VISIBLE_DEVICES", None)
+        runtime = sanitizer_runtime()
+        # Python's own leaks are not ours.
+        preload = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"} if runtime else {}
+        self.python_env = dict(self.env, **preload)
         self.users = []
 
     def run(self, *words, **kw):
@@ -62,7 +80,7 @@ class Sim:
 
     def nvml(self, code, **env):
         """Runs Python code with `nvml` (the library) and helpers at hand; what it prints as JSON."""
-        done = subprocess.run([sys.executable, "-c", NVML_PRELUDE + code], env=dict(self.env, **env), text=True,
+        done = subprocess.run([sys.executable, "-c", NVML_PRELUDE + code], env=dict(self.python_env, **env), text=True,
                               capture_output=True, timeout=30)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -300,6 +318,33 @@ def test_a_process_killed_with_the_lock_in_hand(sim):
     until("the sum is mended", lambda: sim.card()["used_bytes"] == T4_RESERVED + 2 * MIB)
 
 
+def test_the_ledger_is_exact_after_chaos(sim):
+    """Processes that charge, release, fork and are killed at random moments, for 3 s: never above the card, and
+    nothing is left of them."""
+    sim.up("sm20")
+    rng = random.Random(7)
+    total, kept = 8192 * MIB, sim.user()
+    assert kept("charge", 0, 100 * MIB)[0] == OK
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        crowd = [sim.user() for _ in range(8)]
+        for user in crowd:
+            for _ in range(rng.randrange(1, 40)):
+                word = rng.choice(["charge", "charge", "charge", "release", "submit"])
+                user.send(word, 0, rng.randrange(1, 800) * MIB if word != "submit" else rng.randrange(10 * MS))
+            if rng.random() < 0.3:
+                user.send("lockdie", 0)
+        assert sim.card()["used_bytes"] <= total
+        for user in crowd:
+            time.sleep(rng.random() / 200)
+            user.kill()
+        sim.users = [kept]
+    until("nothing is left", lambda: len(sim.card()["processes"]) == 1)
+    card = sim.card()
+    assert card["used_bytes"] == card["reserved_bytes"] + 100 * MIB and card["peak_bytes"] <= total
+    assert kept("charge", 0, total - card["used_bytes"])[0] == OK
+
+
 def test_a_child_by_fork_is_a_process_of_its_own(sim):
     sim.up()
     user = sim.user()
@@ -471,7 +516,7 @@ def test_nvml_error_and_hang(sim):
     sim.ctl("gpu", 1, "nvml-error", "nvmlDeviceGetName", 0)
     assert sim.nvml(code) == ["Tesla T4", "Tesla T4"]
     sim.ctl("gpu", 1, "nvml-hang", 60)
-    hangs = subprocess.Popen([sys.executable, "-c", NVML_PRELUDE + code], env=sim.env, stdout=subprocess.PIPE)
+    hangs = subprocess.Popen([sys.executable, "-c", NVML_PRELUDE + code], env=sim.python_env, stdout=subprocess.PIPE)
     time.sleep(0.5)
     assert hangs.poll() is None
     sim.ctl("gpu", 1, "nvml-hang", 0)
@@ -489,7 +534,7 @@ nvml.nvmlInit_v2()
 h = handle(0)
 for line in sys.stdin:
     print(json.dumps([text("nvmlDeviceGetName", h), nvml.nvmlShutdown(), nvml.nvmlInit_v2()]))
-"""], env=sim.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+"""], env=sim.python_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask():
         nvml.stdin.write("x\n")
@@ -723,7 +768,7 @@ print(nvml.nvmlEventSetWait_v2(s, ctypes.byref(d), 0))
 for line in sys.stdin:
     r = nvml.nvmlEventSetWait_v2(s, ctypes.byref(d), 5000)
     print(json.dumps([r, d.device == handle(1).value if r == 0 else None, d.type, d.data]))
-"""], env=sim.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+"""], env=sim.python_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask():
         watcher.stdin.write("x\n")
