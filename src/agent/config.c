@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/check.h"
+#include "core/cursor.h"
 #include "io/file.h"
 #include "io/yaml.h"
 
@@ -90,6 +91,23 @@ static int set_one(const struct option_spec *table, size_t count, bool *seen, co
 	return 0;
 }
 
+/* Blank lines and comments alone: a file that an administrator has not filled in. */
+static bool says_nothing(const char *text, size_t n)
+{
+	struct cur c = cur_of(text, n);
+
+	while (c.p < c.end) {
+		struct piece line = cur_line(&c);
+		size_t at = 0;
+
+		while (at < line.n && strchr(" \t\r", line.p[at]) != NULL)
+			at++;
+		if (at < line.n && line.p[at] != '#')
+			return false;
+	}
+	return true;
+}
+
 int config_parse(const char *text, size_t n, const struct option_spec *table, size_t count, struct cJSON **tree,
 		 struct hm_err *e)
 {
@@ -98,6 +116,8 @@ int config_parse(const char *text, size_t n, const struct option_spec *table, si
 
 	CHECK(count <= MAX_OPTIONS);
 	*tree = NULL;
+	if (says_nothing(text, n))
+		return 0;
 	if (yaml_parse(text, n, tree, e) < 0)
 		return -e->code;
 	if (cJSON_IsNull(*tree))

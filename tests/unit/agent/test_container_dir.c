@@ -1,0 +1,110 @@
+#include "agent/container_dir.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "harness/temp.h"
+#include "harness/unit.h"
+#include "io/file.h"
+#include "region/region.h"
+#include "unit/agent/checkpoint_text.h"
+
+static struct agent_paths paths;
+
+static int setup(void **state)
+{
+	static char dir[300];
+	struct option_spec table[AGENT_OPTION_COUNT];
+	struct agent_options o;
+	struct hm_err e;
+
+	if (temp_setup(state) < 0)
+		return -1;
+	agent_options_init(&o, table);
+	snprintf(dir, sizeof dir, "%s", temp_path("s"));
+	o.state_dir = dir;
+	return agent_paths_init(&paths, &o, &e);
+}
+
+static void write_dir(const struct claim *c)
+{
+	struct hm_err e;
+
+	if (container_dir_write(&paths, c, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static ino_t inode(const char *name, mode_t mode)
+{
+	struct stat st;
+
+	if (stat(temp_path(name), &st) < 0)
+		fail_msg("%s is not there", name);
+	assert_int_equal(st.st_mode & 0777, mode);
+	return st.st_ino;
+}
+
+static void all_is_there_with_its_mode_whatever_the_umask(void **state)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	hm_auto_str text = { 0 };
+	struct hm_err e;
+	mode_t before = umask(077);
+
+	(void)state;
+	write_dir(&c);
+	umask(before);
+	inode("s/alloc/7/usage", 0777);
+	inode("s/alloc/7/usage/region", 0666);
+	inode("s/alloc/7/limits", 0644);
+	assert_int_equal(file_read(temp_path("s/alloc/7/limits"), 4096, &text, &e), 0);
+	assert_non_null(strstr(text.p, "gpu=GPU-0 memory=1048576 cores=25\n"));
+	assert_int_equal(file_read(temp_path("s/alloc/7/ld.so.preload"), 4096, &text, &e), 0);
+	assert_string_equal(text.p, "/run/hami-vgpu/libvgpu.so\n");
+	claim_fini(&c);
+}
+
+static void the_same_again_keeps_files_and_another_limit_does_not(void **state)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	ino_t limits, region;
+
+	(void)state;
+	write_dir(&c);
+	limits = inode("s/alloc/7/limits", 0644);
+	region = inode("s/alloc/7/usage/region", 0666);
+	write_dir(&c);
+	assert_int_equal(inode("s/alloc/7/limits", 0644), limits);
+	assert_int_equal(inode("s/alloc/7/usage/region", 0666), region);
+	c.cards[0].memory_bytes *= 2;
+	write_dir(&c);
+	assert_int_not_equal(inode("s/alloc/7/limits", 0644), limits);
+	claim_fini(&c);
+}
+
+static void remove_takes_all_and_absent_is_fine(void **state)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	struct hm_err e;
+
+	(void)state;
+	write_dir(&c);
+	temp_write("s/alloc/7/usage/what a container left", "");
+	assert_int_equal(container_dir_remove(&paths, 7, &e), 0);
+	assert_int_equal(temp_count("s/alloc"), 0);
+	assert_int_equal(container_dir_remove(&paths, 7, &e), 0);
+	claim_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, temp_teardown)
+		TEST(all_is_there_with_its_mode_whatever_the_umask),
+		TEST(the_same_again_keeps_files_and_another_limit_does_not),
+		TEST(remove_takes_all_and_absent_is_fine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

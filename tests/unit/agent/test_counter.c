@@ -1,0 +1,141 @@
+#include "agent/counter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "harness/sweep.h"
+#include "harness/temp.h"
+#include "harness/unit.h"
+
+static uint64_t take(struct counter *c)
+{
+	struct hm_err e;
+	uint64_t n = 0;
+
+	if (counter_take(c, &n, &e) < 0)
+		fail_msg("%s", e.msg);
+	return n;
+}
+
+static struct counter *open_at(uint64_t floor)
+{
+	struct counter *c = NULL;
+	struct hm_err e;
+
+	if (counter_open(temp_path("counter"), floor, &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	return c;
+}
+
+static void numbers_rise_and_a_crash_skips_the_rest_of_a_block(void **state)
+{
+	struct counter *c = open_at(0);
+
+	(void)state;
+	assert_int_equal(take(c), 1);
+	assert_int_equal(take(c), 2);
+	counter_free(c); /* as a crash: nothing is written at the end */
+	c = open_at(0);
+	assert_int_equal(take(c), 1025);
+	counter_free(c);
+}
+
+static void a_block_is_never_given_before_it_is_on_disk(void **state)
+{
+	struct counter *c = open_at(0);
+	char text[32];
+	uint64_t n;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		FILE *f = fopen(temp_path("counter"), "r");
+		unsigned long long end = 0;
+
+		n = take(c);
+		assert_non_null(f);
+		if (n == 1024 || n == 1025 || n == 2049) {
+			fclose(f);
+			f = fopen(temp_path("counter"), "r");
+		}
+		assert_non_null(fgets(text, sizeof text, f));
+		fclose(f);
+		assert_int_equal(sscanf(text, "%llu", &end), 1);
+		assert_true(n < end);
+	}
+	counter_free(c);
+}
+
+static void refill_keeps_half_a_block_in_hand(void **state)
+{
+	struct counter *c = open_at(0);
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < 600; i++)
+		take(c);
+	assert_int_equal(counter_refill(c, &e), 0);
+	/* From now on the disk is full: nothing is written, and 1,024 calls are still served. */
+	assert_int_equal(unlink(temp_path("counter")), 0);
+	assert_int_equal(mkdir(temp_path("counter"), 0755), 0);
+	for (int i = 0; i < 1024; i++)
+		take(c);
+	while (counter_take(c, &(uint64_t) { 0 }, &e) == 0)
+		;
+	assert_non_null(strstr(e.msg, "reserve Allocate numbers: write "));
+	counter_free(c);
+	assert_int_equal(rmdir(temp_path("counter")), 0);
+}
+
+static void a_lost_or_broken_file_starts_above_what_is_in_use(void **state)
+{
+	static const char *const texts[] = { "", "abc\n", "12", "-5\n", "99999999999999999999999\n", "12\n13\n" };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(texts); i++) {
+		struct counter *c;
+
+		temp_write("counter", texts[i]);
+		c = open_at(5000);
+		assert_int_equal(take(c), 5000);
+		counter_free(c);
+	}
+	temp_write("counter", "9000\n");
+	struct counter *c = open_at(5000);
+	assert_int_equal(take(c), 9000);
+	counter_free(c);
+}
+
+static int scenario(void *arg)
+{
+	hm_auto(counter) *c = NULL;
+	struct hm_err e;
+	uint64_t n;
+
+	(void)arg;
+	if (counter_open(temp_path("swept"), 0, &c, &e) < 0)
+		return -1;
+	return counter_take(c, &n, &e);
+}
+
+static void allocation_failures(void **state)
+{
+	(void)state;
+	/* A swallowed one is the read of the old file, which then counts as broken. */
+	assert_int_equal(sweep_run(scenario, NULL).leaked, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
+		TEST(numbers_rise_and_a_crash_skips_the_rest_of_a_block),
+		TEST(a_block_is_never_given_before_it_is_on_disk),
+		TEST(refill_keeps_half_a_block_in_hand),
+		TEST(a_lost_or_broken_file_starts_above_what_is_in_use),
+		TEST(allocation_failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
