@@ -195,6 +195,22 @@ def test_watcher_that_never_reads(server):
     s.close()
 
 
+def test_full_socket_goes_on_when_it_is_read(server):
+    """A wide open window, so that only the socket holds the answer up; reading is all the peer does."""
+    s = connect(server.path, greet=False)
+    s.sendall(PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0x7fffffff)) +
+              frame(8, 0, 0, struct.pack(">I", 0x7fff0000)) + request(1, "Big", b"4000000"))
+    time.sleep(0.3)
+    s.settimeout(5)  # less than the handshake's timer, which would wake the connection too
+    received = 0
+    while received < 4000005:
+        kind, _, stream, payload = read_frame(s)
+        if stream == 1 and kind == DATA:
+            received += len(payload)
+    assert received == 4000005
+    s.close()
+
+
 def test_slow_header(server):
     """A connection stuck in the middle of a frame costs one place, no more, and no CPU."""
     s = connect(server.path)

@@ -190,6 +190,8 @@ static void test_deadlines_of_several(void **state)
 	start(&p, 65536);
 	call(&p, "/t.T/Hold", "x", 400);
 	call(&p, "/t.T/Send", "x", 250);
+	call(&p, "/t.T/Hold", "x", 600);
+	assert_int_equal(rpc_conn_next_tick_ms(p.client), 1250);
 	assert_true(pair_run(&p));
 	str_clear(&p.log);
 	rpc_conn_tick(p.server, 1250);
@@ -197,6 +199,7 @@ static void test_deadlines_of_several(void **state)
 	assert_int_equal(rpc_conn_next_tick_ms(p.server), 1400);
 	rpc_conn_tick(p.server, 1400);
 	expect(&p, "gone Hold;");
+	assert_int_equal(rpc_conn_next_tick_ms(p.server), 1600);
 	pair_fini(&p);
 }
 
