@@ -231,15 +231,19 @@ static void add_mount(struct setup *s, const char *host, const char *container, 
 	CHECK(HM_PUSH(s->mounts, s->mount_count, s->mount_cap, (struct jail_mount) { host, container, flags }));
 }
 
-static void add_mounts(struct setup *s, const struct cdi_edits *edits)
+static void add_mounts(struct setup *s, const struct cdi_edits *edits, const char *leave_out)
 {
 	for (size_t i = 0; i < edits->node_count; i++) {
 		const struct cdi_node *n = &edits->nodes[i];
 
 		add_mount(s, n->host_path != NULL && n->host_path[0] != '\0' ? n->host_path : n->path, n->path, 0);
 	}
-	for (size_t i = 0; i < edits->mount_count; i++)
-		add_mount(s, edits->mounts[i].host_path, edits->mounts[i].container_path, flags_of(&edits->mounts[i]));
+	for (size_t i = 0; i < edits->mount_count; i++) {
+		const struct cdi_mount *m = &edits->mounts[i];
+
+		if (strcmp(m->container_path, leave_out) != 0)
+			add_mount(s, m->host_path, m->container_path, flags_of(m));
+	}
 }
 
 /* "/a:/b,/c:/d"; the text must outlive the start. */
@@ -285,8 +289,8 @@ static int start(struct container *c, struct setup *s, char *binds, struct hm_er
 		return -e->code;
 	make_env(c, s);
 	add_binds(s, binds);
-	add_mounts(s, &s->answer);
-	add_mounts(s, &s->edits);
+	add_mounts(s, &s->answer, c->pod->node->leave_out);
+	add_mounts(s, &s->edits, c->pod->node->leave_out);
 	log = open_log(c, e);
 	if (log < 0)
 		return log;

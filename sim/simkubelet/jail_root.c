@@ -147,21 +147,24 @@ static int mimic(const char *folder, struct hm_err *e)
 	return 0;
 }
 
-static bool overlay(const char *name, const struct stat *st)
+/* Over the folder, at the same path of the new root. The merged folder shows the upper one's mode and owner; a user may
+ * not give away, and need not. */
+static bool overlay(const char *folder, const struct stat *st)
 {
-	char upper[300], work[300], target[300], options[1024];
 	static const char *const more[] = { "", ",userxattr" }; /* the second is what older kernels let users do */
+	static unsigned number;
+	char upper[32], work[32], target[PATH_MAX], options[PATH_MAX + 128];
 
-	snprintf(upper, sizeof upper, "upper/%s", name);
-	snprintf(work, sizeof work, "work/%s", name);
-	snprintf(target, sizeof target, ROOT "/%s", name);
-	/* The merged folder shows the upper one's mode and owner; a user may not give away, and need not. */
+	snprintf(upper, sizeof upper, "upper/%u", number);
+	snprintf(work, sizeof work, "work/%u", number++);
+	if (snprintf(target, sizeof target, ROOT "%s", folder) >= (int)sizeof target || strpbrk(folder, ",:\\") != NULL)
+		return false;
 	if (mkdir(upper, 0755) < 0 || mkdir(work, 0755) < 0 || chmod(upper, st->st_mode & 07777) < 0)
 		return false;
 	(void)!chown(upper, st->st_uid, st->st_gid);
 	for (size_t i = 0; i < HM_COUNT(more); i++) {
-		snprintf(options, sizeof options, "lowerdir=/%s,upperdir=%s,workdir=%s%s", name, upper, work, more[i]);
-		if (strpbrk(name, ",:\\") == NULL && mount("overlay", target, "overlay", 0, options) == 0)
+		snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s%s", folder, upper, work, more[i]);
+		if (mount("overlay", target, "overlay", 0, options) == 0)
 			return true;
 	}
 	return false;
@@ -195,7 +198,7 @@ static int add_entry(const char *name, struct hm_err *e)
 		return 0;
 	if (mkdir(to, 0755) < 0)
 		return hm_err_errno(e, errno, "mkdir %s", to);
-	return overlay(name, &st) ? 0 : mimic(from, e);
+	return overlay(from, &st) ? 0 : mimic(from, e);
 }
 
 static int add_root_entries(struct hm_err *e)
@@ -280,6 +283,56 @@ static int bind_file_systems(const struct jail *j, struct hm_err *e)
 	return 0;
 }
 
+/* The deepest folder of the machine that is there on the way to a container's path, links followed. */
+static bool existing_folder(const char *path, char *out)
+{
+	char copy[PATH_MAX];
+	char *slash;
+
+	if (strlen(path) >= sizeof copy)
+		return false;
+	memcpy(copy, path, strlen(path) + 1);
+	while ((slash = strrchr(copy, '/')) != NULL && slash != copy) {
+		*slash = '\0';
+		if (realpath(copy, out) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static int compare_length(const void *a, const void *b)
+{
+	size_t x = strlen(*(char *const *)a), y = strlen(*(char *const *)b);
+
+	return (x > y) - (x < y);
+}
+
+/* In a user namespace nobody may make files in folders of other users, and root's are such: where a mount's target is
+ * to be made gets an overlay of its own, whose uppermost folder is ours. Outer ones first, since they hide inner ones.
+ */
+static int open_targets(const struct jail *j, struct hm_err *e)
+{
+	char **folders = calloc(j->mount_count + 1, sizeof *folders), path[PATH_MAX];
+	size_t count = 0;
+	struct stat st;
+
+	if (folders == NULL)
+		return hm_err_set(e, HM_ENOMEM, "jail");
+	for (size_t i = 0; i < j->mount_count; i++) {
+		if (!existing_folder(j->mounts[i].container, path) || is_done(j, path))
+			continue;
+		folders[count] = strdup(path);
+		count += folders[count] != NULL;
+	}
+	qsort(folders, count, sizeof *folders, compare_length);
+	for (size_t i = 0; i < count; i++) {
+		if ((i == 0 || strcmp(folders[i - 1], folders[i]) != 0) && stat(folders[i], &st) == 0 &&
+		    !overlay(folders[i], &st))
+			return hm_err_errno(e, errno, "overlay over %s", folders[i]);
+	}
+	return 0; /* the child of a clone: what it holds goes with exec */
+}
+
 static int make_dev(struct hm_err *e)
 {
 	static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -359,7 +412,8 @@ int jail_root_enter(const struct jail *j, struct hm_err *e)
 	if (fds == NULL)
 		return hm_err_set(e, HM_ENOMEM, "jail");
 	if (make_stage(j, e) < 0 || add_root_entries(e) < 0 || bind_file_systems(j, e) < 0 ||
-	    make_kernel_file_systems(e) < 0 || open_sources(j, fds, e) < 0)
+	    (j->user_namespace && open_targets(j, e) < 0) || make_kernel_file_systems(e) < 0 ||
+	    open_sources(j, fds, e) < 0)
 		return -e->code;
 	if (chroot(ROOT) < 0 || chdir("/") < 0)
 		return hm_err_errno(e, errno, "chroot");

@@ -103,7 +103,7 @@ struct pod {
 struct node {
 	struct loop *loop;
 	/* options */
-	const char *dir, *cdi_dirs, *binds;
+	const char *dir, *cdi_dirs, *binds, *leave_out;
 	uint64_t retry_ms, pre_start_ms, restart_ms, readmit_ms, dial_ms;
 	/* kubelet */
 	bool kubelet_up, readmitting;

@@ -284,6 +284,7 @@ int command_serve(int argc, char **argv)
 {
 	struct node n = { .cdi_dirs = "",
 			  .binds = "",
+			  .leave_out = "",
 			  .retry_ms = 10000,
 			  .pre_start_ms = 30000,
 			  .restart_ms = 200,
@@ -297,6 +298,8 @@ int command_serve(int argc, char **argv)
 		  "folders with CDI specs (default DIR/cdi)" },
 		{ "bind", NULL, OPTION_TEXT, &n.binds, 0, 0, NULL, "FROM:TO,...",
 		  "files and folders that every container gets" },
+		{ "leave-out", NULL, OPTION_TEXT, &n.leave_out, 0, 0, NULL, "PATH",
+		  "a container path that is never mounted, as by a runtime that forgets it" },
 		{ "retry-ms", NULL, OPTION_U64, &n.retry_ms, 1, 600000, NULL, NULL,
 		  "a container's start is tried again after so long" },
 		{ "prestart-ms", NULL, OPTION_U64, &n.pre_start_ms, 1, 600000, NULL, NULL,
