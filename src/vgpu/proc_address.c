@@ -2,7 +2,7 @@
  *  1. where it is the address of an export that we hook; else
  *  2. where the table says that this request means an entry that we hook, and the driver's answer is the address of
  * none of its exports of that name (some drivers answer with inner functions): the highest version not above the
- *     requested one, of the stream class that the flags ask for if there is one, that the driver exports.
+ *     requested one, that the driver exports, of the stream class that the flags ask for where the function has one.
  * A request for a version above our table's is the table's only if the driver gives the same answer for the table's
  * version; else it is newer than we know, passes through, and is counted. */
 #include <string.h>
@@ -70,18 +70,26 @@ static const struct proc_row *row_of_address(struct variants v, const void *addr
 	return NULL;
 }
 
+static bool has_per_thread(struct variants v)
+{
+	for (size_t i = v.first; i < v.end; i++) {
+		if (proc_rows[i].per_thread)
+			return true;
+	}
+	return false;
+}
+
 static const struct proc_row *row_of_request(struct variants v, const struct request *q)
 {
-	bool want = (q->flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+	bool want = (q->flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 && has_per_thread(v);
 	const struct proc_row *best = NULL;
 
 	for (size_t i = v.first; i < v.end; i++) {
 		const struct proc_row *row = &proc_rows[i];
 
-		if (row->version > q->version || (row->per_thread && !want) || export_of(row) == NULL)
+		if (row->version > q->version || row->per_thread != want || export_of(row) == NULL)
 			continue;
-		if (best == NULL || row->per_thread > best->per_thread ||
-		    (row->per_thread == best->per_thread && row->version > best->version))
+		if (best == NULL || row->version > best->version)
 			best = row;
 	}
 	return best;
