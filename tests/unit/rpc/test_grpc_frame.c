@@ -133,6 +133,12 @@ static void test_memory_follows_the_bytes(void **state)
 	assert_int_equal(grpc_feed(&d, bytes, 216, &used), GRPC_MESSAGE);
 	assert_int_equal(d.cap, 16777216);
 	grpc_deframer_fini(&d);
+	grpc_write_prefix(prefix, 1900); /* and never more than the message needs */
+	assert_int_equal(grpc_feed(&d, prefix, sizeof prefix, &used), GRPC_MORE);
+	assert_int_equal(grpc_feed(&d, bytes, 950, &used), GRPC_MORE);
+	assert_int_equal(grpc_feed(&d, bytes, 950, &used), GRPC_MESSAGE);
+	assert_int_equal(d.cap, 1900);
+	grpc_deframer_fini(&d);
 }
 
 static int scenario_feed(void *arg)

@@ -87,14 +87,14 @@ static void test_timeout_parse(void **state)
 		bool good;
 		uint64_t ms;
 	} cases[] = {
-		{ "250m", true, 250 },      { "1S", true, 1000 }, { "2M", true, 120000 },
-		{ "3H", true, 10800000 },   { "0m", true, 0 },    { "1u", true, 1 },
-		{ "1000u", true, 1 },       { "1001u", true, 2 }, { "1n", true, 1 },
-		{ "99999999n", true, 100 }, { "0n", true, 0 },    { "99999999H", true, 99999999ULL * 3600000 },
-		{ "", false, 0 },           { "m", false, 0 },    { "100", false, 0 },
-		{ "100000000m", false, 0 }, { "-1m", false, 0 },  { "1.5S", false, 0 },
-		{ " 1S", false, 0 },        { "1s", false, 0 },   { "1S ", false, 0 },
-		{ "0x1S", false, 0 },       { "1mm", false, 0 },
+		{ "250m", true, 250 },      { "1S", true, 1000 },       { "2M", true, 120000 },
+		{ "3H", true, 10800000 },   { "0m", true, 0 },          { "1u", true, 1 },
+		{ "1000u", true, 1 },       { "1001u", true, 2 },       { "1n", true, 1 },
+		{ "99999999n", true, 100 }, { "0n", true, 0 },          { "99999999H", true, 99999999ULL * 3600000 },
+		{ "", false, 0 },           { "m", false, 0 },          { "100", false, 0 },
+		{ "100000000m", false, 0 }, { "000000001m", false, 0 }, { "-1m", false, 0 },
+		{ "1.5S", false, 0 },       { " 1S", false, 0 },        { "1s", false, 0 },
+		{ "1S ", false, 0 },        { "0x1S", false, 0 },       { "1mm", false, 0 },
 	};
 
 	(void)state;
