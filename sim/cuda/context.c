@@ -38,8 +38,7 @@ CUresult cu_context_usable(struct CUctx_st *ctx)
 	if (!ctx->alive)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (ctx->sticky == CUDA_SUCCESS &&
-	    (atomic_load_explicit(&card->lost, memory_order_relaxed) != 0 ||
-	     atomic_load_explicit(&card->epoch, memory_order_relaxed) != ctx->epoch ||
+	    (atomic_load_explicit(&card->epoch, memory_order_relaxed) != ctx->epoch ||
 	     atomic_load_explicit(&node->generation, memory_order_relaxed) != ctx->generation))
 		ctx->sticky = CUDA_ERROR_UNKNOWN;
 	return ctx->sticky;

@@ -108,9 +108,24 @@ struct cu_stamp cu_stamp_now(unsigned device)
 	};
 }
 
+/* A process that has been waited for may not have been noticed as dead by the daemon, whereas the kernel's driver frees
+ * what it had before its parent hears of its end. Once the daemon has answered twice it has seen every death before the
+ * first question: it may have taken them in any order with that one, not with the second. */
+static void see_deaths(void)
+{
+	for (int i = 0; i < 2; i++)
+		(void)sim_sync(); /* without a daemon nothing will be noticed */
+}
+
 CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
 {
-	return cu_code(sim_mem_charge(cu.devices[device].card, kind, bytes));
+	enum sim_result r = sim_mem_charge(cu.devices[device].card, kind, bytes);
+
+	if (HM_UNLIKELY(r == SIM_NO_MEMORY)) {
+		see_deaths();
+		r = sim_mem_charge(cu.devices[device].card, kind, bytes);
+	}
+	return cu_code(r);
 }
 
 void cu_discharge(unsigned device, struct cu_stamp stamp, enum sim_mem_kind kind, uint64_t bytes)
@@ -149,6 +164,7 @@ static CUresult init_locked(void)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	see_deaths();
 	unsigned cards[SIM_MAX_CARDS];
 
 	cu.count = cu_visible_devices(cards);

@@ -153,7 +153,10 @@ static void copies_wait(void **state HM_UNUSED)
 	assert_cuda(cuStreamQuery_ptsz(NULL));
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(out[i], i & 255);
-	assert_cuda(cuMemFree_v2(p));
+	assert_cuda(busy(function(module, "busy_ns"), 1, 1, 1000, NULL));
+	assert_int_equal(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	assert_cuda(cuMemFree_v2(p)); /* so does a free */
+	assert_cuda(cuStreamQuery(NULL));
 	assert_cuda(cuModuleUnload(module));
 }
 

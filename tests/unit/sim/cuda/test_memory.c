@@ -145,6 +145,7 @@ static void pinned_host(void **state HM_UNUSED)
 	assert_int_equal(flags, CU_MEMHOSTALLOC_DEVICEMAP);
 	assert_cuda(cuMemsetD8_v2(dev, 5, 10000));
 	assert_int_equal(((char *)p)[9999], 5);
+	assert_int_equal(cuMemsetD8_v2(dev + 1, 5, 12288), CUDA_ERROR_INVALID_VALUE); /* its pages end before */
 	assert_cuda(cuMemFreeHost(p));
 	assert_int_equal(cuMemFreeHost(p), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuMemAllocHost_v2(&p, 1));
