@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "contract/container.h"
 #include "contract/host.h"
@@ -29,6 +30,9 @@ int edits_new(const struct agent_options *o, const struct agent_paths *paths, co
 	if (m == NULL)
 		return hm_err_set(e, HM_ENOMEM, "container edits");
 	*m = (struct edits) { .options = o, .paths = paths, .library = library };
+	if (o->nvidia_cdi_spec != NULL && access(o->nvidia_cdi_spec, R_OK) < 0)
+		log_warn("the driver's CDI spec is not there yet; containers wait for it",
+			 KV("path", o->nvidia_cdi_spec));
 	*out = m;
 	return 0;
 }

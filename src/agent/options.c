@@ -46,7 +46,7 @@ static void fill_table(struct agent_options *o, struct option_spec *t)
 		{ "device-plugin-dir", NULL, OPTION_TEXT, &o->device_plugin_dir, 0, 0, NULL, "DIR",
 		  "the kubelet's plugin folder: our socket and its checkpoint; default: the kubelet socket's folder" },
 		{ "pod-resources-socket", NULL, OPTION_TEXT, &o->pod_resources_socket, 0, 0, NULL, "PATH",
-		  "where pod names are looked up, only to be shown" },
+		  "the kubelet's list of pods: their names, and which have ended" },
 		{ "state-dir", NULL, OPTION_TEXT, &o->state_dir, 0, 0, NULL, "DIR",
 		  "our own state; the same path on the node and here" },
 		{ "cdi-dir", NULL, OPTION_TEXT, &o->cdi_dir, 0, 0, NULL, "DIR",

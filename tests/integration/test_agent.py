@@ -1,17 +1,22 @@
 """hami-device-plugin against a kubelet of grpcio and an NVML whose answers the test changes."""
+import base64
 import json
 import os
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import grpc
 import pytest
 
-from kubelet_peer import Agent, Kubelet, Plugin, PodResources, number_of, pb, wait_until
+import kubelet_peer
+from kubelet_peer import Agent, Kubelet, PodResources, number_of, wait_until
 
 UUIDS = [f"GPU-00000000-0000-0000-0000-0000000000{i:02d}" for i in range(16)]
 
@@ -224,7 +229,6 @@ def test_a_waiting_start_goes_on_once_the_checkpoint_tells(node, kubelet):
     done = threading.Event()
     threading.Thread(target=lambda: (kubelet.plugin.pre_start(ids(0, 0, 1)), done.set()), daemon=True).start()
     assert not done.wait(0.3)
-    import base64
     kubelet.entries.append({"PodUID": "u", "ContainerName": "c", "ResourceName": "hami.com/vgpu",
                             "DeviceIDs": {"0": ids(0, 0, 1)},
                             "AllocResp": base64.b64encode(answer.SerializeToString()).decode()})
@@ -446,7 +450,6 @@ def test_a_replaced_socket_is_said_loudly_and_taken_back_once(node, kubelet):
     ours = kubelet.folder / "hami-vgpu.sock"
 
     def replace():
-        import socket
         s = socket.socket(socket.AF_UNIX)
         s.bind(str(kubelet.folder / "theirs"))
         s.listen()
@@ -588,8 +591,6 @@ def test_health_pages(kubelet, agent):
     port = wait_until("the port", 5, lambda: re.search(r"serving health .*port=(\d+)", agent.log()))[1]
 
     def get(page):
-        import urllib.error
-        import urllib.request
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -648,3 +649,24 @@ def test_idle_size(kubelet, agent, build):
     assert threads == 2 or b"asan" in open(f"/proc/{agent.process.pid}/maps", "rb").read()
     if b"libasan" not in open(f"/proc/{agent.process.pid}/maps", "rb").read():
         assert rss <= 14 * 1024 and dirty <= 3 * 1024
+
+
+# ---- the page
+
+def test_the_page_has_every_option_as_help_has_it(build):
+    page = (kubelet_peer.REPO / "docs/agent.md").read_text()
+    rows = {}
+    for line in page.splitlines():
+        if line.startswith("| `--"):
+            cells = [c.strip().strip("`") for c in line.strip().strip("|").split("|")]
+            rows[cells[0]] = (cells[1], cells[2], cells[3])
+    wanted = {}
+    for flag, text in re.findall(r"^  (--[a-z-]+).*\n        (.*)$", run(build, "--help").stdout, re.M):
+        if flag in ("--help", "--version"):
+            continue
+        env = re.search(r" \[([A-Z_]+)\]$", text)
+        text = text[:env.start()] if env else text
+        default = re.search(r" \(default (\S+)\)$", text)
+        text = text[:default.start()] if default else text
+        wanted[flag] = (env[1] if env else "", default[1] if default else "", text)
+    assert rows == wanted

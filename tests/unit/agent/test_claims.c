@@ -81,7 +81,9 @@ static void torn_and_foreign_files_are_no_claims_but_their_numbers_count(void **
 	(void)state;
 	put_claim(s, make_claim(7, "a", "", "GPU-0::1", NULL));
 	claims_free(s);
-	temp_write("claims/9", "hami-vgpu-claim 1\nnumber=9\nsta");
+	temp_write("claims/9", "hami-vgpu-claim 1\n"
+			       "number=9\n"
+			       "sta");
 	temp_write("claims/10", "");
 	temp_write("claims/11", "hami-vgpu-claim 99\nend\n");
 	temp_write("claims/12.tmp-1", "");
