@@ -1,14 +1,13 @@
 /* Making a region's file. It appears under its name complete, by link or rename, so no reader sees half of one. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/fmt.h"
 #include "region/map.h"
 #include "region/region.h"
+#include "region/sys.h"
 
 /* What stands in front of the counters. */
 struct config {
@@ -28,7 +27,7 @@ static int write_all(int fd, const void *bytes, size_t n, off_t at, struct hm_er
 	const char *from = bytes;
 
 	while (n > 0) {
-		ssize_t w = pwrite(fd, from, n, at);
+		long w = sys_pwrite(fd, from, n, at);
 
 		if (w < 0 && errno == EINTR)
 			continue;
@@ -46,7 +45,7 @@ static int reserve_blocks(int fd, struct hm_err *e)
 {
 	static const char zeros[4096];
 
-	if (fallocate(fd, 0, 0, sizeof(struct region_layout)) == 0)
+	if (sys_fallocate(fd, sizeof(struct region_layout)) == 0)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
 		return hm_err_errno(e, errno, "reserve %zu bytes", sizeof(struct region_layout));
@@ -80,11 +79,11 @@ static int make_aside(const char *aside, const struct limits *l, uint64_t genera
 	int fd, r;
 
 	unlink(aside); /* of a process with our pid that was killed here */
-	fd = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = sys_open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return hm_err_errno(e, errno, "create %s", aside);
 	r = fill_file(fd, l, generation, e);
-	close(fd);
+	sys_close(fd);
 	if (r < 0)
 		unlink(aside);
 	return r;
@@ -125,7 +124,7 @@ static int take_over(int fd, const struct limits *l, uint64_t *generation, struc
 {
 	struct config c;
 
-	if (pread(fd, &c, sizeof c, 0) != (ssize_t)sizeof c)
+	if (sys_pread(fd, &c, sizeof c, 0) != (long)sizeof c)
 		return 1;
 	*generation = c.header.generation;
 	if (l->count == 0)
@@ -156,7 +155,7 @@ static int create(const char *path, const struct limits *l, struct hm_err *e)
 	r = 1;
 	if (fd >= 0) {
 		r = take_over(fd, l, &generation, e);
-		close(fd);
+		sys_close(fd);
 	}
 	if (r == 1)
 		r = place(path, l, generation + 1, e);

@@ -171,18 +171,20 @@ static enum ledger_result operate(struct region_layout *r, struct change *c)
 	return result;
 }
 
-/* A free lane, or REGION_LANES after a long wait (all of them held by threads that never come back). */
+/* A free lane, or REGION_LANES after a long wait (all of them held by threads that never come back). Threads begin
+ * their search at lanes of their own: their stacks are far apart. */
 static unsigned take_lane(struct ledger *l)
 {
-	for (unsigned waits = 0; waits < MAX_LANE_WAITS; waits++) {
-		uint32_t busy = atomic_load_explicit(&l->lanes_busy, memory_order_relaxed);
-		unsigned lane = (unsigned)__builtin_ctz(~busy);
+	unsigned first = (unsigned)((uintptr_t)__builtin_frame_address(0) >> 16);
 
-		if (lane >= REGION_LANES)
-			sched_yield();
-		else if (atomic_compare_exchange_weak_explicit(&l->lanes_busy, &busy, busy | 1U << lane,
-							       memory_order_acquire, memory_order_relaxed))
+	for (unsigned waits = 0; waits < MAX_LANE_WAITS; waits++) {
+		unsigned lane = (first + waits) % REGION_LANES;
+
+		if (atomic_load_explicit(&l->lane_busy[lane], memory_order_relaxed) == 0 &&
+		    atomic_exchange_explicit(&l->lane_busy[lane], 1, memory_order_acquire) == 0)
 			return lane;
+		if (waits % REGION_LANES == REGION_LANES - 1)
+			sched_yield();
 	}
 	return REGION_LANES;
 }
@@ -199,7 +201,7 @@ static enum ledger_result change_by(struct ledger *l, struct change c)
 	if (c.lane == REGION_LANES)
 		return LEDGER_LOST;
 	result = operate(l->region, &c);
-	atomic_fetch_and_explicit(&l->lanes_busy, ~(1U << c.lane), memory_order_release);
+	atomic_store_explicit(&l->lane_busy[c.lane], 0, memory_order_release);
 	return result;
 }
 

@@ -13,7 +13,7 @@ struct ledger {
 	struct region_layout *region;
 	unsigned slot;      /* claimed by slot_claim */
 	uint64_t who, meta; /* what the slot's head says while it is ours */
-	_Atomic uint32_t lanes_busy;
+	_Atomic uint8_t lane_busy[REGION_LANES];
 };
 
 enum ledger_result {

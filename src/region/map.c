@@ -1,22 +1,12 @@
 #include "region/map.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/fmt.h"
 #include "region/shared.h"
-
-/* Raw system calls where libc's wrapper got a new symbol version after 2.17 (fstat: 2.33, fcntl: 2.28). */
-static int file_stat(int fd, struct stat *st)
-{
-	return (int)syscall(SYS_fstat, fd, st);
-}
+#include "region/sys.h"
 
 static int check_header(const struct region_header *h, uint64_t size, struct hm_err *e)
 {
@@ -36,13 +26,13 @@ static int check_header(const struct region_header *h, uint64_t size, struct hm_
 static int check_file(int fd, struct region_header *h, struct hm_err *e)
 {
 	struct stat st;
-	ssize_t n;
+	long n;
 
-	if (file_stat(fd, &st) < 0)
+	if (sys_fstat(fd, &st) < 0)
 		return hm_err_errno(e, errno, "fstat");
 	if (!S_ISREG(st.st_mode))
 		return hm_err_set(e, HM_EPROTO, "not a regular file");
-	n = pread(fd, h, sizeof *h, 0);
+	n = sys_pread(fd, h, sizeof *h, 0);
 	if (n < 0)
 		return hm_err_errno(e, errno, "read");
 	if ((size_t)n < sizeof *h)
@@ -53,14 +43,14 @@ static int check_file(int fd, struct region_header *h, struct hm_err *e)
 int region_open_file(const char *path, bool writable, struct region_header *h, struct hm_err *e)
 {
 	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+	int fd = sys_open(path, flags, 0);
 	int r;
 
 	if (fd < 0)
 		return hm_err_errno(e, errno, "usage region %s", path);
 	r = check_file(fd, h, e);
 	if (r < 0) {
-		close(fd);
+		sys_close(fd);
 		hm_err_wrap(e, "usage region %s", path);
 		return r;
 	}
@@ -72,7 +62,7 @@ static int map_fd(int fd, struct region_map *m, struct hm_err *e)
 	struct stat st;
 	void *p;
 
-	if (file_stat(fd, &st) < 0)
+	if (sys_fstat(fd, &st) < 0)
 		return hm_err_errno(e, errno, "usage region %s", m->path);
 	m->device = st.st_dev;
 	m->inode = st.st_ino;
@@ -96,7 +86,7 @@ int region_map_file(const char *path, struct region_map *m, struct hm_err *e)
 	if (fd < 0)
 		return fd;
 	r = map_fd(fd, m, e);
-	close(fd);
+	sys_close(fd);
 	return r;
 }
 
@@ -149,8 +139,8 @@ static int reopen(const struct region_map *m, struct hm_err *e)
 
 	if (fd < 0)
 		return fd;
-	if (file_stat(fd, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode) {
-		close(fd);
+	if (sys_fstat(fd, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode) {
+		sys_close(fd);
 		return hm_err_set(e, HM_ENOTFOUND, "usage region %s: deleted or replaced under a running process",
 				  m->path);
 	}
@@ -166,7 +156,7 @@ int region_map_check(const struct region_map *m, struct hm_err *e)
 	fd = reopen(m, e);
 	if (fd < 0)
 		return fd;
-	close(fd);
+	sys_close(fd);
 	return 0;
 }
 
@@ -174,19 +164,17 @@ static bool try_lock(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	return syscall(SYS_fcntl, fd, F_SETLK, &lock) == 0;
+	return sys_lock(fd, &lock) == 0;
 }
 
 static int wait_lock(int fd, unsigned wait_ms, struct hm_err *e)
 {
-	const struct timespec pause = { .tv_nsec = 500000 };
-
 	for (unsigned halves = 0; !try_lock(fd); halves++) {
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 			return hm_err_errno(e, errno, "lock the usage region");
 		if (halves >= wait_ms * 2)
 			return hm_err_set(e, HM_EAGAIN, "another process is returning charge");
-		nanosleep(&pause, NULL);
+		sys_sleep_us(500);
 	}
 	return 0;
 }
@@ -198,7 +186,6 @@ struct locked {
 
 static int lock(struct region_map *m, unsigned wait_ms, struct locked *out, struct hm_err *e)
 {
-	const struct timespec pause = { .tv_nsec = 500000 };
 	unsigned halves = 0;
 	int r;
 
@@ -206,7 +193,7 @@ static int lock(struct region_map *m, unsigned wait_ms, struct locked *out, stru
 	while (atomic_exchange(&m->reaping, 1) != 0) {
 		if (halves++ >= wait_ms * 2)
 			return hm_err_set(e, HM_EAGAIN, "another thread is returning charge");
-		nanosleep(&pause, NULL);
+		sys_sleep_us(500);
 	}
 	if (m->path[0] == '\0')
 		return 0;
@@ -216,7 +203,7 @@ static int lock(struct region_map *m, unsigned wait_ms, struct locked *out, stru
 	if (r >= 0)
 		return 0;
 	if (out->fd >= 0)
-		close(out->fd);
+		sys_close(out->fd);
 	atomic_store(&m->reaping, 0);
 	return r;
 }
@@ -224,7 +211,7 @@ static int lock(struct region_map *m, unsigned wait_ms, struct locked *out, stru
 static void unlock(struct locked *l)
 {
 	if (l->fd >= 0)
-		close(l->fd); /* drops the record lock */
+		sys_close(l->fd); /* drops the record lock */
 	atomic_store(&l->m->reaping, 0);
 }
 

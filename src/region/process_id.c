@@ -1,13 +1,11 @@
 #include "region/process_id.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/cursor.h"
 #include "core/fmt.h"
+#include "region/sys.h"
 
 /* Numbering as in proc(5). The fields behind the command's ")" begin with number 3. */
 enum { FIELD_STATE = 3, FIELD_THREADS = 20, FIELD_START_TIME = 22 };
@@ -17,7 +15,7 @@ long read_small_file(const char *path, char *out, size_t cap)
 	int saved = errno;
 	size_t n = 0;
 	long r = 1;
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 
 	if (fd < 0) {
 		r = -errno;
@@ -25,7 +23,7 @@ long read_small_file(const char *path, char *out, size_t cap)
 		return r;
 	}
 	while (n < cap && r > 0) {
-		r = syscall(SYS_read, fd, out + n, cap - n);
+		r = sys_read(fd, out + n, cap - n);
 		if (r < 0 && errno == EINTR)
 			r = 1;
 		else if (r > 0)
@@ -33,7 +31,7 @@ long read_small_file(const char *path, char *out, size_t cap)
 	}
 	if (r < 0)
 		r = -errno;
-	syscall(SYS_close, fd);
+	sys_close(fd);
 	errno = saved;
 	return r < 0 ? r : (long)n;
 }

@@ -73,7 +73,8 @@ bool slot_claim(struct region_layout *r, const struct process_id *me, struct led
 			continue;
 		l->region = r;
 		l->slot = slot;
-		atomic_store(&l->lanes_busy, 0);
+		for (unsigned lane = 0; lane < REGION_LANES; lane++)
+			atomic_store(&l->lane_busy[lane], 0);
 		ledger_clear_slot(r, slot); /* nothing to do, unless the file was scribbled upon */
 		shared_add(&r->stats.attached, 1);
 		return true;

@@ -56,8 +56,11 @@ static void unref_page(struct vgpu *v, struct vgpu_card *card, uint64_t page)
 /* Counts the allocation in its page. The page is paid for from what is booked if it is new to us. */
 static bool ref_page(struct booking *b, uint64_t page)
 {
-	struct record *spare = track_new(&b->v->track);
+	struct record *spare;
 
+	if (track_ref_known(&b->v->track, TRACK_PAGE, page))
+		return true;
+	spare = track_new(&b->v->track);
 	if (spare == NULL)
 		return false;
 	spare->kind = TRACK_PAGE;

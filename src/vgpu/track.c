@@ -192,6 +192,17 @@ struct record *track_take(struct track *t, enum track_kind kind, uint64_t key)
 	return r;
 }
 
+bool track_ref_known(struct track *t, enum track_kind kind, uint64_t key)
+{
+	struct record *r = track_hold(t, kind, key);
+
+	if (r == NULL)
+		return false;
+	r->refs++;
+	track_release(t, kind, key);
+	return true;
+}
+
 bool track_ref(struct track *t, struct record *spare)
 {
 	uint32_t bucket = bucket_of(spare->kind, spare->key), *at;

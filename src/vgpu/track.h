@@ -57,8 +57,9 @@ struct record *track_take(struct track *t, enum track_kind kind, uint64_t key);
 struct record *track_hold(struct track *t, enum track_kind kind, uint64_t key);
 void track_release(struct track *t, enum track_kind kind, uint64_t key);
 
-/* Counts one more reference in the record of this key, filing `spare` (its kind and key set) where there is none.
- * True: spare was used. */
+/* Counts one more reference in the record of this key. False: there is none. */
+bool track_ref_known(struct track *t, enum track_kind kind, uint64_t key);
+/* The same, filing `spare` (its kind and key set) where there is none. True: spare was used. */
 bool track_ref(struct track *t, struct record *spare);
 /* One reference less. True: it was the last, and the record is gone. */
 bool track_unref(struct track *t, enum track_kind kind, uint64_t key);

@@ -230,9 +230,10 @@ static bool stop_twice(void (*operation)(void *), unsigned n, bool overwritten, 
 	attach(r, 2, &living);
 	/* Held on two lanes, one with a negative balance, and after other operations on the same card. */
 	ledger_reserve(&dying, 0, 100, 20);
-	dying.lanes_busy = 1;
+	for (unsigned i = 0; i < REGION_LANES; i++)
+		dying.lane_busy[i] = r->lanes[dying.slot][i].balance[0] != 0;
 	ledger_release(&dying, 0, 9);
-	dying.lanes_busy = 0;
+	memset(dying.lane_busy, 0, sizeof dying.lane_busy);
 	ledger_reserve(&living, 0, 100, 30);
 	*first_stopped = run_stopped(n, operation, &dying);
 	if (ledger_slot_used(r, dying.slot, 0) + 30 != ledger_used(r, 0))

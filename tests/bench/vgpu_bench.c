@@ -1,0 +1,132 @@
+/* vgpu_bench alloc LIVE COUNT | lookup COUNT | start: what driver calls cost a program, one line of JSON a figure:
+ * {"name", "unit", "value"}. Run with and without libvgpu preloaded, on the simulated node. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "abi/cuda_api.h"
+#include "core/num.h"
+
+#define CALLS                                                                                                          \
+	X(cuInit)                                                                                                      \
+	X(cuDevicePrimaryCtxRetain)                                                                                    \
+	X(cuCtxSetCurrent)                                                                                             \
+	X(cuMemAlloc_v2)                                                                                               \
+	X(cuMemFree_v2)                                                                                                \
+	X(cuGetProcAddress_v2)
+
+static struct {
+#define X(name) __typeof__(&name) name;
+	CALLS
+#undef X
+} cuda;
+
+enum { SMALL_BYTES = 512 };
+
+static double now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static bool load(void)
+{
+	void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (handle == NULL)
+		return false;
+#define X(name)                                                                                                        \
+	{                                                                                                              \
+		void *p = dlsym(handle, #name);                                                                        \
+		if (p == NULL)                                                                                         \
+			return false;                                                                                  \
+		memcpy(&cuda.name, &p, sizeof p);                                                                      \
+	}
+	CALLS
+#undef X
+	return true;
+}
+
+static bool start(void)
+{
+	CUcontext ctx;
+
+	return load() && cuda.cuInit(0) == CUDA_SUCCESS && cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS &&
+	       cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
+}
+
+static void say(const char *name, uint64_t live, const char *unit, double value)
+{
+	printf("{\"name\": \"%s_%lu\", \"unit\": \"%s\", \"value\": %.2f}\n", name, (unsigned long)live, unit, value);
+}
+
+static bool alloc(uint64_t bytes, CUdeviceptr *out)
+{
+	return cuda.cuMemAlloc_v2(out, bytes) == CUDA_SUCCESS;
+}
+
+/* One allocation and one free, while `live` others stay. */
+static bool measure_alloc(uint64_t live, uint64_t count)
+{
+	CUdeviceptr ptr;
+	double before;
+
+	if (!start())
+		return false;
+	for (uint64_t i = 1; i < live; i++) {
+		if (!alloc(SMALL_BYTES, &ptr))
+			return false;
+	}
+	for (int round = 0; round < 2; round++) { /* the first warms up */
+		before = now_ns();
+		for (uint64_t i = 0; i < count; i++) {
+			if (!alloc(SMALL_BYTES, &ptr) || cuda.cuMemFree_v2(ptr) != CUDA_SUCCESS)
+				return false;
+		}
+	}
+	say("alloc_free_live", live, "ns", (now_ns() - before) / (double)count);
+	return true;
+}
+
+static bool measure_lookup(uint64_t count)
+{
+	void *p = NULL;
+	double before;
+
+	if (!load())
+		return false;
+	for (int round = 0; round < 2; round++) {
+		before = now_ns();
+		for (uint64_t i = 0; i < count; i++)
+			cuda.cuGetProcAddress_v2(i % 2 == 0 ? "cuMemAlloc" : "cuMemcpy", &p, 4000, 0, NULL);
+	}
+	say("lookup", 0, "ns", (now_ns() - before) / (double)count);
+	return p != NULL;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t live, count;
+	bool good;
+
+	if (argc == 2 && strcmp(argv[1], "start") == 0) {
+		good = start();
+	} else if (argc == 4 && strcmp(argv[1], "alloc") == 0 && num_u64_str(argv[2], 10000000, &live) &&
+		   num_u64_str(argv[3], 100000000, &count) && count > 0) {
+		good = measure_alloc(live, count);
+	} else if (argc == 3 && strcmp(argv[1], "lookup") == 0 && num_u64_str(argv[2], 100000000, &count) &&
+		   count > 0) {
+		good = measure_lookup(count);
+	} else {
+		fprintf(stderr, "usage: vgpu_bench alloc LIVE COUNT | lookup COUNT | start\n");
+		return 2;
+	}
+	if (!good)
+		fprintf(stderr, "vgpu_bench: the driver did not do its part\n");
+	return good ? 0 : 1;
+}
