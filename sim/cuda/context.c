@@ -32,15 +32,10 @@ struct CUctx_st *cu_current(void)
 
 CUresult cu_context_usable(struct CUctx_st *ctx)
 {
-	const struct sim_node *node = sim_node();
-	const struct sim_card *card = &node->cards[cu.devices[ctx->device].card];
-
 	if (!ctx->alive)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	if (ctx->sticky == CUDA_SUCCESS &&
-	    (atomic_load_explicit(&card->epoch, memory_order_relaxed) != ctx->epoch ||
-	     atomic_load_explicit(&node->generation, memory_order_relaxed) != ctx->generation))
-		ctx->sticky = CUDA_ERROR_UNKNOWN;
+	if (ctx->sticky == CUDA_SUCCESS)
+		ctx->sticky = cu_code(sim_card_state(cu.devices[ctx->device].card));
 	return ctx->sticky;
 }
 
@@ -63,21 +58,18 @@ CUresult cu_context_open(struct CUctx_st *ctx)
 {
 	static uint64_t last_id;
 	struct cu_device *dev = &cu.devices[ctx->device];
-	struct cu_stamp stamp = cu_stamp_now(ctx->device);
 	uint64_t bytes = cu_info(ctx->device)->context_bytes;
 	CUresult rc = cu_charge(ctx->device, SIM_MEM_CONTEXT, bytes);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (!cu_handle_is(ctx, CU_CONTEXT) && !cu_handle_add(ctx, CU_CONTEXT)) {
-		cu_discharge(ctx->device, stamp, SIM_MEM_CONTEXT, bytes);
+		cu_discharge(ctx->device, SIM_MEM_CONTEXT, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (ctx->id == 0) /* a primary context keeps the one it was born with */
 		ctx->id = ++last_id;
 	ctx->context_bytes = bytes;
-	ctx->epoch = stamp.epoch;
-	ctx->generation = stamp.generation;
 	ctx->sticky = CUDA_SUCCESS;
 	ctx->last_ticket = 0;
 	ctx->alive = true;
@@ -109,8 +101,7 @@ void cu_context_close(struct CUctx_st *ctx)
 	cu_hosts_drop(ctx);
 	if (--dev->contexts == 0)
 		cu_pools_empty(ctx->device);
-	cu_discharge(ctx->device, (struct cu_stamp) { ctx->epoch, ctx->generation }, SIM_MEM_CONTEXT,
-		     ctx->context_bytes);
+	cu_discharge(ctx->device, SIM_MEM_CONTEXT, ctx->context_bytes);
 	ctx->context_bytes = 0;
 }
 

@@ -98,16 +98,6 @@ const struct sim_card_info *cu_info(unsigned device)
 	return &sim_node()->cards[cu.devices[device].card].info;
 }
 
-struct cu_stamp cu_stamp_now(unsigned device)
-{
-	const struct sim_node *node = sim_node();
-
-	return (struct cu_stamp) {
-		.epoch = atomic_load_explicit(&node->cards[cu.devices[device].card].epoch, memory_order_relaxed),
-		.generation = atomic_load_explicit(&node->generation, memory_order_relaxed),
-	};
-}
-
 /* A process that has been waited for may not have been noticed as dead by the daemon, whereas the kernel's driver frees
  * what it had before its parent hears of its end. Once the daemon has answered twice it has seen every death before the
  * first question: it may have taken them in any order with that one, not with the second. */
@@ -128,13 +118,11 @@ CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
 	return cu_code(r);
 }
 
-void cu_discharge(unsigned device, struct cu_stamp stamp, enum sim_mem_kind kind, uint64_t bytes)
+void cu_discharge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
 {
-	struct cu_stamp now = cu_stamp_now(device);
-
-	if (stamp.epoch == now.epoch && stamp.generation == now.generation && bytes > 0)
+	if (bytes > 0)
 		(void)sim_mem_release(cu.devices[device].card, kind,
-				      bytes); /* a card lost just now has nothing of ours */
+				      bytes); /* what was on a lost card is gone already */
 }
 
 CUresult cu_wait(struct CUctx_st *ctx, uint64_t ticket)

@@ -158,14 +158,10 @@ CU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned fl
 
 void cu_managed_touch(struct cu_region *r)
 {
-	struct cu_stamp stamp = cu_stamp_now(r->device);
-
 	if (r->kind != CU_REGION_MANAGED || r->charged > 0)
 		return;
-	if (cu_charge(r->device, SIM_MEM_DATA, r->bytes) == CUDA_SUCCESS) {
+	if (cu_charge(r->device, SIM_MEM_DATA, r->bytes) == CUDA_SUCCESS)
 		r->charged = r->bytes;
-		r->stamp = stamp;
-	}
 }
 
 /* Waits for the context's work first, as the real call does, so that no kernel uses what is freed. */

@@ -162,7 +162,6 @@ failed:
 
 CUresult cu_region_charge(struct cu_region **r)
 {
-	struct cu_stamp stamp = cu_stamp_now((*r)->device);
 	CUresult rc = cu_charge((*r)->device, SIM_MEM_DATA, (*r)->bytes);
 
 	if (rc != CUDA_SUCCESS) {
@@ -171,7 +170,6 @@ CUresult cu_region_charge(struct cu_region **r)
 		return rc;
 	}
 	(*r)->charged = (*r)->bytes;
-	(*r)->stamp = stamp;
 	return CUDA_SUCCESS;
 }
 
@@ -179,7 +177,7 @@ void cu_region_free(struct cu_region *r)
 {
 	if (r == NULL)
 		return;
-	cu_discharge(r->device, r->stamp, SIM_MEM_DATA, r->charged);
+	cu_discharge(r->device, SIM_MEM_DATA, r->charged);
 	own(r->base, r->bytes, NULL);
 	if (r->kind == CU_REGION_MANAGED) /* fresh pages that nobody may touch, in place of the old ones */
 		mmap((void *)(uintptr_t)r->base, r->bytes, PROT_NONE,

@@ -29,10 +29,9 @@ struct cu_region {
 	uint64_t size;  /* LARGE, MANAGED: of the allocation */
 	uint64_t charged;
 	unsigned device;
-	struct cu_stamp stamp; /* when it was charged */
-	struct CUctx_st *ctx;  /* owner; NULL for RESERVED and POOL */
-	CUmemoryPool pool;     /* POOL */
-	char *backing;         /* NULL for RESERVED */
+	struct CUctx_st *ctx; /* owner; NULL for RESERVED and POOL */
+	CUmemoryPool pool;    /* POOL */
+	char *backing;        /* NULL for RESERVED */
 	uint64_t granule_bytes;
 	struct granules granules;     /* BLOCK, POOL */
 	struct cu_mapping **mappings; /* RESERVED: of each page, NULL where nothing is mapped */

@@ -32,8 +32,6 @@ struct CUctx_st {
 	bool primary;
 	bool alive;      /* a primary context is one object for ever, alive between first retain and last release */
 	CUresult sticky; /* once set, every call in this context answers it */
-	uint32_t epoch;  /* the card's and the node's when it was made: other now, and its memory is gone */
-	uint32_t generation;
 	uint64_t context_bytes; /* charged */
 	uint64_t last_ticket;   /* of all its streams */
 	struct link blocks;     /* struct cu_region kind BLOCK with room left */
@@ -81,14 +79,9 @@ CUresult cu_context_usable(struct CUctx_st *ctx);
 /* A context handle from outside, NULL meaning the current one. Lock held. */
 CUresult cu_context_get(CUcontext handle, struct CUctx_st **out);
 
-/* Charges this process for memory of a device, and gives back what was charged under ctx's (or the given) epoch; what
- * was charged before the card was lost or the driver reloaded is gone already. Lock held. */
-struct cu_stamp {
-	uint32_t epoch, generation;
-};
-struct cu_stamp cu_stamp_now(unsigned device);
+/* Charges this process for memory of a device, and gives it back. Lock held. */
 CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes);
-void cu_discharge(unsigned device, struct cu_stamp stamp, enum sim_mem_kind kind, uint64_t bytes);
+void cu_discharge(unsigned device, enum sim_mem_kind kind, uint64_t bytes);
 
 /* Waits until `ticket` is done; drops the lock meanwhile, retakes it. A lost card makes ctx's error sticky. */
 CUresult cu_wait(struct CUctx_st *ctx, uint64_t ticket);

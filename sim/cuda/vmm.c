@@ -24,7 +24,7 @@ static void put_if_unused(struct cu_physical *p)
 	if (p->refs > 0 || p->mapped > 0)
 		return;
 	cu_handle_remove(p);
-	cu_discharge(p->device, p->stamp, SIM_MEM_DATA, p->bytes);
+	cu_discharge(p->device, SIM_MEM_DATA, p->bytes);
 	cu_backing_free(p->backing, p->bytes);
 	free(p);
 }
@@ -102,9 +102,7 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes, const CU
 
 	if (p == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*p = (struct cu_physical) {
-		.device = device, .bytes = bytes, .prop = *prop, .refs = 1, .stamp = cu_stamp_now(device)
-	};
+	*p = (struct cu_physical) { .device = device, .bytes = bytes, .prop = *prop, .refs = 1 };
 	CUresult rc = cu_charge(device, SIM_MEM_DATA, bytes);
 
 	if (rc != CUDA_SUCCESS) {

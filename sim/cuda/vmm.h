@@ -10,7 +10,6 @@ struct cu_region;
 struct cu_physical {
 	unsigned device;
 	uint64_t bytes;
-	struct cu_stamp stamp;
 	CUmemAllocationProp prop;
 	unsigned refs, mapped;
 	char *backing;

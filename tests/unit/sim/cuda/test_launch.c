@@ -283,6 +283,29 @@ static void illegal_address(void **state HM_UNUSED)
 	assert_cuda(cuMemFree_v2(p));
 }
 
+/* A primary context is one object for ever, but not its fault: the next life starts well. */
+static void primary_recovers(void **state HM_UNUSED)
+{
+	CUcontext before, ctx;
+	CUmodule module;
+	CUdeviceptr p = 1;
+	uint64_t n = 1;
+	void *params[] = { &p, &n };
+
+	assert_cuda(cuCtxGetCurrent(&before));
+	assert_cuda(cuDevicePrimaryCtxRetain(&ctx, 1));
+	assert_cuda(cuCtxSetCurrent(ctx));
+	module = load();
+	assert_cuda(cuLaunchKernel(function(module, "touch"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(cuDevicePrimaryCtxRetain(&ctx, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_cuda(cuDevicePrimaryCtxRelease_v2(1));
+	assert_cuda(cuDevicePrimaryCtxRetain(&ctx, 1));
+	assert_cuda(cuCtxSynchronize());
+	assert_cuda(cuDevicePrimaryCtxRelease_v2(1));
+	assert_cuda(cuCtxSetCurrent(before));
+}
+
 /* The test looks at the node's clock through a client of its own. */
 static int clock_up(void **state)
 {
@@ -295,8 +318,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
-		TEST(waves),  TEST(streams_and_events), TEST(facts_of_streams), TEST(copies_wait), TEST(forms),
-		TEST(shapes), TEST(bad_images),         TEST(illegal_address),
+		TEST(waves),  TEST(streams_and_events), TEST(facts_of_streams), TEST(copies_wait),      TEST(forms),
+		TEST(shapes), TEST(bad_images),         TEST(illegal_address),  TEST(primary_recovers),
 	};
 	return cmocka_run_group_tests(tests, clock_up, node_down);
 }

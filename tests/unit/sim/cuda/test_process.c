@@ -175,6 +175,35 @@ static void two_share(void **state HM_UNUSED)
 	context_down(NULL);
 }
 
+static void run_probe(const char *const *args, const char *want)
+{
+	struct program p;
+	char line[2048];
+
+	program_start(&p, PROBE_PATH, args);
+	program_line(&p, line, sizeof line);
+	assert_int_equal(program_end(&p), 0);
+	assert_non_null(strstr(line, want));
+}
+
+/* When a process has been waited for its memory is free, at once: to who starts then, and to who was there. */
+static void one_after_another(void **state HM_UNUSED)
+{
+	CUdeviceptr ptr;
+	char want[64];
+
+	context_up(NULL);
+	snprintf(want, sizeof want, "\"info_free\": %zu", ROOM_BYTES - CONTEXT_BYTES);
+	for (int i = 0; i < 40; i++) {
+		run_probe((const char *const[]) { "alloc", "700", NULL }, "\"code\": 0");
+		run_probe((const char *const[]) { "info", NULL }, want);
+		run_probe((const char *const[]) { "alloc", "700", NULL }, "\"code\": 0");
+		assert_cuda(cuMemAlloc_v2(&ptr, ROOM_BYTES));
+		assert_cuda(cuMemFree_v2(ptr));
+	}
+	context_down(NULL);
+}
+
 /* The other program forms: dlopen and cuGetProcAddress, or linked. */
 static void probe_info(void **state HM_UNUSED)
 {
@@ -196,9 +225,10 @@ static void probe_info(void **state HM_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(before_init),     cmocka_unit_test(visible_devices), cmocka_unit_test(no_node),
+		cmocka_unit_test(before_init),       cmocka_unit_test(visible_devices), cmocka_unit_test(no_node),
 		cmocka_unit_test(fork_after_init), /* from here on cuInit has been called */
-		cmocka_unit_test(death_frees),     cmocka_unit_test(two_share),       cmocka_unit_test(probe_info),
+		cmocka_unit_test(death_frees),       cmocka_unit_test(two_share),       cmocka_unit_test(probe_info),
+		cmocka_unit_test(one_after_another),
 	};
 	return cmocka_run_group_tests(tests, node_up, node_down);
 }
