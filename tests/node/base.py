@@ -119,6 +119,7 @@ class Node:
             return 0
         if self.agent.poll() is None:
             os.kill(self.agent_pid(), signo)
+            os.kill(self.agent.pid, signal.SIGCONT)  # nsenter stops itself when its child is stopped
         code = self.agent.wait(10)
         self.agent = None
         return code
