@@ -211,28 +211,48 @@ static int enter_namespaces(pid_t pid, struct hm_err *e)
 	return 0;
 }
 
-int jail_enter(pid_t pid, char *const *argv, struct hm_err *e)
+static int exit_status(pid_t pid)
 {
-	static char text[1024 * 1024];
-	char **env = read_environment(pid, text, sizeof text);
-	pid_t child;
 	int status;
 
-	if (env == NULL)
-		return hm_err_set(e, HM_ENOMEM, "environment");
-	if (enter_namespaces(pid, e) < 0) {
-		free(env);
-		return hm_err_wrap(e, "container with pid %d", pid);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return CANNOT_RUN;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* In a child: enters, and runs argv in a child of its own, since a pid namespace is entered by children only. */
+static int run_inside(pid_t pid, char *const *argv, char **env)
+{
+	struct hm_err e;
+	pid_t child;
+
+	if (enter_namespaces(pid, &e) < 0) {
+		fprintf(stderr, "container with pid %d: %s\n", pid, e.msg);
+		return CANNOT_RUN;
 	}
-	child = fork(); /* a pid namespace is entered by children */
+	child = fork();
 	if (child == 0) {
 		environ = env;
 		execvp(argv[0], argv);
 		fprintf(stderr, "exec %s: %s\n", argv[0], strerror(errno));
 		_exit(CANNOT_RUN);
 	}
+	return exit_status(child);
+}
+
+int jail_enter(pid_t pid, char *const *argv, struct hm_err *e)
+{
+	static char text[1024 * 1024];
+	char **env = read_environment(pid, text, sizeof text);
+	pid_t child;
+	int code;
+
+	if (env == NULL)
+		return hm_err_set(e, HM_ENOMEM, "environment");
+	child = fork(); /* this process stays outside: its libraries may not bear the change */
+	if (child == 0)
+		_exit(run_inside(pid, argv, env));
+	code = exit_status(child);
 	free(env);
-	if (child < 0 || waitpid(child, &status, 0) < 0)
-		return hm_err_errno(e, errno, "fork");
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return code;
 }
