@@ -1,0 +1,38 @@
+"""tools/gpu-check on a simulated node: it passes with libvgpu, and says what is wrong without."""
+import os
+import subprocess
+
+from conftest import BUILD, REPO
+
+
+def gpu_check(*words, **env):
+    return subprocess.run([str(REPO / "tools/gpu-check"), f"--build={BUILD}", *words], capture_output=True, text=True, timeout=200,
+                          check=False, env={**os.environ, **env})
+
+
+def test_it_passes_on_a_simulated_node():
+    done = gpu_check("--sim", str(REPO / "sim/nodes/t4x2.yaml"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all passed" in done.stdout and "FAIL" not in done.stdout
+
+
+def test_a_library_that_holds_nothing_is_found_out(tmp_path):
+    """The build, but for a libvgpu.so that is some other library."""
+    for name in ("bin", "sim", "tests"):
+        (tmp_path / name).symlink_to(BUILD / name)
+    (tmp_path / "lib").mkdir()
+    other = next((BUILD / "sim").glob("libnvidia-ml.so.1"))
+    (tmp_path / "lib/libvgpu.so").symlink_to(other)
+    done = subprocess.run([str(REPO / "tools/gpu-check"), f"--build={tmp_path}", "--sim", str(REPO / "sim/nodes/t4x2.yaml")],
+                          capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 1
+    for text in ("FAIL  cuDeviceTotalMem is the limit", "FAIL  an allocation stops at the limit", "FAIL  two processes share one limit"):
+        assert text in done.stdout
+
+
+def test_without_a_driver_it_says_so():
+    """On a machine with a real driver the check itself runs, and must pass."""
+    done = gpu_check(LD_LIBRARY_PATH="")
+    assert done.returncode in (0, 2), done.stdout
+    if done.returncode == 2:
+        assert "libcuda.so.1 cannot be loaded" in done.stderr or "libnvidia-ml.so.1" in done.stderr
