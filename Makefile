@@ -12,7 +12,7 @@ all: ## build the release into build/ (PRESET=dev, asan, clang or coverage: into
 
 demo: ## two containers, one card: see each held to its slice (GPU=real: on this machine's own card)
 	@tools/setup build
-	@tools/build release
+	@tools/build release demo
 	@tools/demo $(if $(filter real,$(GPU)),--gpu=real)
 
 test: ## unit tests, the programs against peers and the simulation, the demo as a test, the checkers

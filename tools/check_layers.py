@@ -2,7 +2,7 @@
 """tools/check_layers.py [--root DIR]: who may include whom, and that no product code knows of the simulation.
 
 A file includes "folder/header.h" (src/) or "sim/folder/header.h"; only the folders of its row, its own, and generated
-files without a folder (*.pb-c.h) are allowed. Exits with 1 and names each offender.
+files without a folder (*.pb-c.h, *_gen.h) are allowed. Exits with 1 and names each offender.
 """
 import argparse
 import pathlib
@@ -71,7 +71,7 @@ def check(root):
                     bad.append(f"{path}:{n}: product code knows of the simulation: {line.strip()}")
         for inc in INCLUDE.findall(text):
             if "/" not in inc:
-                if not inc.endswith((".pb-c.h", ".inc")) and not (root / path.parent / inc).exists():
+                if not inc.endswith((".pb-c.h", "_gen.h", ".inc")) and not (root / path.parent / inc).exists():
                     bad.append(f'{path}: "{inc}" is named without its folder')
                 continue
             if inc.startswith("."):

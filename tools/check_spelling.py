@@ -9,7 +9,7 @@ import sys
 import sources
 
 # Words of ours that a dictionary takes for a slip of the pen.
-OURS = "ser,nd,fo,hist,ths,te,ot,statics,inout,ue,parm,creat,crate,ro,sav,everytime,claus,aks"
+OURS = "nnumber,ser,nd,fo,hist,ths,te,ot,statics,inout,ue,parm,creat,crate,ro,sav,everytime,claus,aks"
 
 
 def main():

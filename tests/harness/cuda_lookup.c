@@ -1,16 +1,16 @@
 /* cuda-lookup: what a CUDA driver answers to cuGetProcAddress, by the names of the functions it hands out.
  *
- *   cuda-lookup          reads "base name,version,flags" lines, writes "<exported name or NULL> <status> <code>" for
- * each cuda-lookup --call   reads exported names, calls each by dlsym with arguments that are all 0 and writes the
- * codes
+ *     cuda-lookup          reads "base name,version,flags" lines; writes "<exported name or NULL> <status> <code>"
+ *     cuda-lookup --call   reads exported names; calls each by dlsym with arguments that are all 0, writes the codes
  *
  * With LD_PRELOAD the names are those of the library that answers. Exit status: 0, 1 without CUDA, 2 usage. */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/cuda_api.h"
+#include "core/num.h"
 
 static const char *name_of(void *address)
 {
@@ -20,6 +20,15 @@ static const char *name_of(void *address)
 		return "NULL";
 	return dladdr(address, &info) != 0 && info.dli_sname != NULL && info.dli_saddr == address ? info.dli_sname
 												  : "?";
+}
+
+/* A decimal number, negative ones too; what is none is 0. */
+static long long number(const char *text)
+{
+	bool negative = *text == '-';
+	uint64_t v = 0;
+
+	return num_u64_str(text + negative, INT64_MAX, &v) && negative ? -(long long)v : (long long)v;
 }
 
 static void look(__typeof__(&cuGetProcAddress_v2) get, char *line)
@@ -33,7 +42,7 @@ static void look(__typeof__(&cuGetProcAddress_v2) get, char *line)
 		return;
 	}
 	*version = *flags = '\0';
-	CUresult rc = get(line, &address, (int)strtol(version + 1, NULL, 10), strtoull(flags + 1, NULL, 10), &status);
+	CUresult rc = get(line, &address, (int)number(version + 1), (cuuint64_t)number(flags + 1), &status);
 
 	printf("%s %d %d\n", rc == CUDA_SUCCESS ? name_of(address) : "-", status, rc);
 }

@@ -12,12 +12,15 @@ void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t n);
 void __real_free(void *p);
+/* Visible, since ld takes a shared library's need of malloc for one of __wrap_malloc; at run time it is not. */
+#pragma GCC visibility push(default)
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
+#pragma GCC visibility pop
 
 enum { MAX_LIVE = 65536 };
 

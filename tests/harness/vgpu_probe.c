@@ -4,6 +4,7 @@
  *
  * One line of JSON on stdout. Exit status: 0 it ran (whatever CUDA answered), 1 there is no CUDA, 2 usage. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,10 +467,16 @@ static int usage(void)
 /* A whole argument as a number; -1 where it is none. */
 static long number(const char *text)
 {
-	char *end;
-	long v = strtol(text, &end, 10);
+	long v = 0;
 
-	return *text >= '0' && *text <= '9' && *end == '\0' ? v : -1;
+	if (*text == '\0')
+		return -1;
+	for (; *text != '\0'; text++) {
+		if (*text < '0' || *text > '9' || v > LONG_MAX / 10 - 1)
+			return -1;
+		v = v * 10 + (*text - '0');
+	}
+	return v;
 }
 
 int main(int argc, char **argv)

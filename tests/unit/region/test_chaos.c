@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/macros.h"
+#include "core/num.h"
 #include "region/map.h"
 #include "region/region.h"
 #include "region/shared.h"
@@ -108,7 +109,9 @@ static unsigned setting(const char *name, unsigned otherwise)
 {
 	const char *text = getenv(name);
 
-	return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+	uint64_t v;
+
+	return num_u64_str(text, 1000000000, &v) ? (unsigned)v : otherwise;
 }
 
 static bool nobody_lives(const struct region_process *p, void *arg)

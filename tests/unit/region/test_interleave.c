@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/macros.h"
+#include "core/num.h"
 #include "region/ledger.h"
 #include "region/shared.h"
 #include "region/slots.h"
@@ -192,10 +193,11 @@ static void check_books(uint64_t seed)
 
 static void random_schedules_keep_the_books(void **state)
 {
-	const char *count = getenv("HAMI_REGION_SCHEDULES");
-	unsigned long schedules = count != NULL ? strtoull(count, NULL, 10) : 3000;
+	uint64_t schedules = 3000;
 
 	(void)state;
+	if (!num_u64_str(getenv("HAMI_REGION_SCHEDULES"), UINT64_MAX, &schedules))
+		schedules = 3000;
 	region = calloc(1, sizeof *region);
 	for (unsigned i = 0; i < ACTORS; i++)
 		actors[i].stack = malloc(STACK_BYTES);

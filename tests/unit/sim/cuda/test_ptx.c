@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "core/macros.h"
 #include "harness/kernels_ptx.h"
 #include "harness/sweep.h"
@@ -101,16 +102,17 @@ static void every_length(void **state HM_UNUSED)
 
 static void too_many(void **state HM_UNUSED)
 {
-	char text[4096] = HEAD;
+	hm_auto_str text = { 0 };
 	struct ptx p;
 
+	str_add(&text, HEAD);
 	for (int i = 0; i < PTX_ENTRIES; i++)
-		strncat(text, ".entry e() { ret; }\n", sizeof text - strlen(text) - 1);
-	assert_int_equal(read_text(text, &p), PTX_OK);
+		str_add(&text, ".entry e() { ret; }\n");
+	assert_int_equal(read_text(str_text(&text), &p), PTX_OK);
 	assert_int_equal(p.count, PTX_ENTRIES);
 	free(p.entries);
-	strncat(text, ".entry e() { ret; }\n", sizeof text - strlen(text) - 1);
-	assert_int_equal(read_text(text, &p), PTX_BAD);
+	str_add(&text, ".entry e() { ret; }\n");
+	assert_int_equal(read_text(str_text(&text), &p), PTX_BAD);
 }
 
 static int scenario(void *arg HM_UNUSED)
