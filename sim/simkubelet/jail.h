@@ -29,8 +29,8 @@ struct jail {
 /* *pid is the process as this pid namespace sees it: a child, to be waited for. The error says which step failed. */
 int jail_start(const struct jail *j, pid_t *pid, struct hm_err *e) HM_MUST_USE;
 
-/* Runs argv inside the namespaces and root of `pid` (a jail's process), with that process's environment; what goes wrong
- * is said on stderr. The command's exit status, as a shell has it. */
+/* Runs argv inside the namespaces and root of `pid` (a jail's process), with that process's environment; what goes
+ * wrong is said on stderr. The command's exit status, as a shell has it. */
 int jail_enter(pid_t pid, char *const *argv, struct hm_err *e) HM_MUST_USE;
 
 #endif
