@@ -216,7 +216,7 @@ static struct vgpu *attach_once(struct vgpu *v)
 	return v->mode == VGPU_OFF ? NULL : v;
 }
 
-static struct vgpu refuses_all = { .mode = VGPU_REFUSE };
+static struct vgpu refuses_all; /* where there is no memory for a state */
 
 static __attribute__((noinline)) struct vgpu *get_slowly(struct vgpu *v)
 {

@@ -14,9 +14,9 @@
 #include "vgpu/track.h"
 
 enum vgpu_mode {
-	VGPU_OFF,    /* neither a limit file nor limits in the environment */
-	VGPU_ON,     /* limits hold */
 	VGPU_REFUSE, /* limits there should be, but they cannot be held: nothing may be allocated */
+	VGPU_ON,     /* limits hold */
+	VGPU_OFF,    /* neither a limit file nor limits in the environment */
 };
 
 enum { VGPU_DEVICES = 64, VGPU_CARD_UNKNOWN = 0, VGPU_CARD_NONE = -1 };

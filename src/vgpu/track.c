@@ -1,6 +1,7 @@
 #include "vgpu/track.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
@@ -74,20 +75,90 @@ static uint32_t fresh_number(struct track *t)
 	return number + 1;
 }
 
-static uint32_t *buckets(struct track *t)
+static uint64_t hash_of(enum track_kind kind, uint64_t key)
 {
-	uint32_t *have = t->buckets, *fresh;
+	return (key + (uint64_t)kind) * UINT64_C(0x9e3779b97f4a7c15);
+}
 
-	if (HM_LIKELY(have != NULL))
-		return have;
-	fresh = map_pages(TRACK_BUCKETS * sizeof *fresh);
-	if (fresh == NULL)
-		return NULL;
-	if (__atomic_compare_exchange_n((uint32_t **)&t->buckets, &have, fresh, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return fresh;
-	munmap(fresh, TRACK_BUCKETS * sizeof *fresh);
-	return have;
+/* The highest bits choose the lock, and some more the bucket: a bucket has the same lock in tables of all sizes. */
+static _Atomic uint32_t *lock_of(struct track *t, uint64_t hash)
+{
+	return &t->locks[hash >> 56];
+}
+
+static uint32_t *bucket_of(struct track *t, uint64_t hash)
+{
+	return &t->buckets[hash >> (64 - t->bits)];
+}
+
+static void link_in(uint32_t *bucket, struct record *r)
+{
+	r->next = *bucket;
+	*bucket = r->number;
+}
+
+/* Chains are turned around twice, so that of two records with one key the younger stays in front. */
+static void move_chain(struct track *t, uint32_t number)
+{
+	uint32_t reversed = 0;
+
+	while (number != 0) {
+		struct record *r = record_at(t, number);
+		uint32_t next = r->next;
+
+		r->next = reversed;
+		reversed = number;
+		number = next;
+	}
+	while (reversed != 0) {
+		struct record *r = record_at(t, reversed);
+
+		reversed = r->next;
+		link_in(bucket_of(t, hash_of(r->kind, r->key)), r);
+	}
+}
+
+static void replace_table(struct track *t, uint32_t *fresh, unsigned bits)
+{
+	uint32_t *old = t->buckets;
+	size_t count = old != NULL ? (size_t)1 << t->bits : 0;
+
+	t->buckets = fresh;
+	t->bits = bits;
+	for (size_t i = 0; i < count; i++)
+		move_chain(t, old[i]);
+	if (old != NULL)
+		munmap(old, count * sizeof *old);
+}
+
+/* As many buckets as records, or more. Without memory for that, chains get longer. */
+static void grow(struct track *t)
+{
+	unsigned bits = t->buckets == NULL ? TRACK_FIRST_BITS : t->bits + TRACK_STEP_BITS;
+	uint32_t *fresh;
+
+	if (bits > TRACK_LAST_BITS || atomic_exchange(&t->growing, 1) != 0)
+		return;
+	fresh = map_pages(sizeof *fresh << bits);
+	for (unsigned i = 0; fresh != NULL && i < TRACK_SHARDS; i++)
+		lock(&t->locks[i]);
+	if (fresh != NULL) {
+		replace_table(t, fresh, bits);
+		for (unsigned i = 0; i < TRACK_SHARDS; i++)
+			unlock(&t->locks[i]);
+	}
+	atomic_store(&t->growing, 0);
+}
+
+static bool have_table(struct track *t)
+{
+	if (HM_LIKELY(__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) != NULL))
+		return true;
+	while (atomic_load(&t->growing) != 0)
+		sched_yield();
+	if (__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)
+		grow(t);
+	return __atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) != NULL;
 }
 
 struct record *track_new(struct track *t)
@@ -95,7 +166,7 @@ struct record *track_new(struct track *t)
 	unsigned list = own_list();
 	uint32_t number;
 
-	if (buckets(t) == NULL)
+	if (!have_table(t))
 		return NULL;
 	lock(&t->free_locks[list]);
 	number = t->free[list];
@@ -106,6 +177,8 @@ struct record *track_new(struct track *t)
 		number = fresh_number(t);
 	if (number == 0)
 		return NULL;
+	if (number >> t->bits != 0)
+		grow(t);
 	*record_at(t, number) = (struct record) { .number = number };
 	return record_at(t, number);
 }
@@ -123,17 +196,6 @@ void track_free(struct track *t, struct record *r)
 	unlock(&t->free_locks[list]);
 }
 
-static uint32_t bucket_of(enum track_kind kind, uint64_t key)
-{
-	return (uint32_t)((key + (uint64_t)kind) * UINT64_C(0x9e3779b97f4a7c15) >> 44);
-}
-
-static void link_in(uint32_t *bucket, struct record *r)
-{
-	r->next = *bucket;
-	*bucket = r->number;
-}
-
 /* The link that leads to the record, or to the chain's end. */
 static uint32_t *find(struct track *t, uint32_t *bucket, enum track_kind kind, uint64_t key)
 {
@@ -149,46 +211,48 @@ static uint32_t *find(struct track *t, uint32_t *bucket, enum track_kind kind, u
 
 void track_put(struct track *t, struct record *r)
 {
-	uint32_t bucket = bucket_of(r->kind, r->key);
+	uint64_t hash = hash_of(r->kind, r->key);
 
-	lock(&t->locks[bucket % TRACK_SHARDS]);
-	link_in(&t->buckets[bucket], r);
-	unlock(&t->locks[bucket % TRACK_SHARDS]);
+	lock(lock_of(t, hash));
+	link_in(bucket_of(t, hash), r);
+	unlock(lock_of(t, hash));
 }
 
 struct record *track_hold(struct track *t, enum track_kind kind, uint64_t key)
 {
-	uint32_t bucket = bucket_of(kind, key), *at;
+	uint64_t hash = hash_of(kind, key);
+	uint32_t *at;
 
-	if (t->buckets == NULL)
+	if (__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)
 		return NULL;
-	lock(&t->locks[bucket % TRACK_SHARDS]);
-	at = find(t, &t->buckets[bucket], kind, key);
+	lock(lock_of(t, hash));
+	at = find(t, bucket_of(t, hash), kind, key);
 	if (*at != 0)
 		return record_at(t, *at);
-	unlock(&t->locks[bucket % TRACK_SHARDS]);
+	unlock(lock_of(t, hash));
 	return NULL;
 }
 
 void track_release(struct track *t, enum track_kind kind, uint64_t key)
 {
-	unlock(&t->locks[bucket_of(kind, key) % TRACK_SHARDS]);
+	unlock(lock_of(t, hash_of(kind, key)));
 }
 
 struct record *track_take(struct track *t, enum track_kind kind, uint64_t key)
 {
-	uint32_t bucket = bucket_of(kind, key), *at;
+	uint64_t hash = hash_of(kind, key);
 	struct record *r = NULL;
+	uint32_t *at;
 
-	if (t->buckets == NULL)
+	if (__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)
 		return NULL;
-	lock(&t->locks[bucket % TRACK_SHARDS]);
-	at = find(t, &t->buckets[bucket], kind, key);
+	lock(lock_of(t, hash));
+	at = find(t, bucket_of(t, hash), kind, key);
 	if (*at != 0) {
 		r = record_at(t, *at);
 		*at = r->next;
 	}
-	unlock(&t->locks[bucket % TRACK_SHARDS]);
+	unlock(lock_of(t, hash));
 	return r;
 }
 
@@ -205,36 +269,38 @@ bool track_ref_known(struct track *t, enum track_kind kind, uint64_t key)
 
 bool track_ref(struct track *t, struct record *spare)
 {
-	uint32_t bucket = bucket_of(spare->kind, spare->key), *at;
+	uint64_t hash = hash_of(spare->kind, spare->key);
+	uint32_t *at;
 	bool used;
 
-	lock(&t->locks[bucket % TRACK_SHARDS]);
-	at = find(t, &t->buckets[bucket], spare->kind, spare->key);
+	lock(lock_of(t, hash));
+	at = find(t, bucket_of(t, hash), spare->kind, spare->key);
 	used = *at == 0;
 	if (used) {
 		spare->refs = 1;
-		link_in(&t->buckets[bucket], spare);
+		link_in(bucket_of(t, hash), spare);
 	} else {
 		record_at(t, *at)->refs++;
 	}
-	unlock(&t->locks[bucket % TRACK_SHARDS]);
+	unlock(lock_of(t, hash));
 	return used;
 }
 
 bool track_unref(struct track *t, enum track_kind kind, uint64_t key)
 {
-	uint32_t bucket = bucket_of(kind, key), *at;
+	uint64_t hash = hash_of(kind, key);
 	struct record *gone = NULL;
+	uint32_t *at;
 
-	if (t->buckets == NULL)
+	if (__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)
 		return false;
-	lock(&t->locks[bucket % TRACK_SHARDS]);
-	at = find(t, &t->buckets[bucket], kind, key);
+	lock(lock_of(t, hash));
+	at = find(t, bucket_of(t, hash), kind, key);
 	if (*at != 0 && --record_at(t, *at)->refs == 0) {
 		gone = record_at(t, *at);
 		*at = gone->next;
 	}
-	unlock(&t->locks[bucket % TRACK_SHARDS]);
+	unlock(lock_of(t, hash));
 	track_free(t, gone);
 	return gone != NULL;
 }

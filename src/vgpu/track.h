@@ -8,7 +8,9 @@
 
 enum {
 	TRACK_SHARDS = 256,
-	TRACK_BUCKETS = 1 << 20, /* records beyond that cost a step of a chain each */
+	TRACK_FIRST_BITS = 12, /* 4,096 buckets at first: a program with few records stays in few cache lines */
+	TRACK_STEP_BITS = 4,
+	TRACK_LAST_BITS = 24,
 	TRACK_CHUNK_RECORDS = 1 << 14,
 	TRACK_CHUNKS = 1 << 11, /* 33 million records at most */
 	TRACK_FREE_LISTS = 16,
@@ -39,7 +41,9 @@ struct track {
 	_Atomic uint32_t locks[TRACK_SHARDS];
 	_Atomic uint32_t free_locks[TRACK_FREE_LISTS];
 	uint32_t free[TRACK_FREE_LISTS];
-	uint32_t *_Atomic buckets;
+	uint32_t *buckets; /* 1 << bits of them; changed under all locks */
+	unsigned bits;
+	_Atomic uint32_t growing;
 	struct record *_Atomic chunks[TRACK_CHUNKS];
 	_Atomic uint32_t fresh; /* records ever made */
 };

@@ -21,7 +21,7 @@ static void done(struct track *t)
 	for (unsigned i = 0; i < TRACK_CHUNKS && t->chunks[i] != NULL; i++)
 		munmap(t->chunks[i], TRACK_CHUNK_RECORDS * sizeof(struct record));
 	if (t->buckets != NULL)
-		munmap(t->buckets, TRACK_BUCKETS * sizeof(uint32_t));
+		munmap(t->buckets, sizeof(uint32_t) << t->bits);
 	munmap(t, sizeof *t);
 }
 
@@ -115,6 +115,25 @@ static void follows_the_model(void **state)
 	done(t);
 }
 
+static void grows_and_forgets_nothing(void **state)
+{
+	enum { COUNT = 200000 };
+	struct track *t = fresh();
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++)
+		put(t, TRACK_POINTER, i % (COUNT / 2) << 9, i);
+	assert_true(t->bits > TRACK_FIRST_BITS + TRACK_STEP_BITS);
+	for (uint64_t i = COUNT; i-- > 0;) { /* of two with one address the younger comes first */
+		struct record *r = track_take(t, TRACK_POINTER, i % (COUNT / 2) << 9);
+
+		assert_non_null(r);
+		assert_int_equal(r->bytes, i);
+		track_free(t, r);
+	}
+	done(t);
+}
+
 static struct track *shared;
 
 static void *hammers(void *arg)
@@ -167,9 +186,8 @@ static void threads_do_not_lose_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_what_it_is_given),
-		cmocka_unit_test(counts_references),
-		cmocka_unit_test(follows_the_model),
+		cmocka_unit_test(keeps_what_it_is_given),      cmocka_unit_test(counts_references),
+		cmocka_unit_test(follows_the_model),           cmocka_unit_test(grows_and_forgets_nothing),
 		cmocka_unit_test(threads_do_not_lose_records),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
