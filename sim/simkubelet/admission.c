@@ -72,6 +72,7 @@ static void grants_clear(struct pod *p)
 	for (size_t i = 0; i < p->container_count; i++) {
 		for (size_t k = 0; k < p->containers[i].grant_count; k++) {
 			ids_clear(&p->containers[i].grants[k].ids);
+			p->containers[i].grants[k].allocated = false;
 			str_fini(&p->containers[i].grants[k].answer);
 			str_fini(&p->containers[i].grants[k].device_ids);
 		}
@@ -269,6 +270,7 @@ static void on_allocate_end(void *arg, int status, const char *text)
 		reject(a, "", status != RPC_OK ? e.msg : a->failure.msg);
 		return;
 	}
+	grant_of(a)->allocated = true;
 	update_reusable(a, grant_of(a));
 	if (checkpoint_save(a->node, &e) < 0)
 		log_warn("checkpoint", KV_ERR(&e));

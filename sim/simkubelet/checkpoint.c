@@ -81,7 +81,7 @@ static void add_entries(struct str *out, const struct node *n)
 
 		for (size_t i = 0; i < p->container_count; i++) {
 			for (size_t k = 0; k < p->containers[i].grant_count; k++) {
-				if (p->containers[i].grants[k].answer.n > 0)
+				if (p->containers[i].grants[k].allocated)
 					add_entry(out, &p->containers[i], &p->containers[i].grants[k]);
 			}
 		}

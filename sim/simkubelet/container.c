@@ -361,11 +361,15 @@ void container_kill(struct container *c, int signo)
 void container_end(struct container *c)
 {
 	int status;
+	pid_t got;
 
 	if (c->pid <= 0)
 		return;
 	kill(c->pid, SIGKILL);
-	if (waitpid(c->pid, &status, 0) == c->pid)
+	do
+		got = waitpid(c->pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	if (got == c->pid)
 		c->exit_code = code_of(status);
 	c->pid = 0;
 }

@@ -112,10 +112,16 @@ static int read_report(int fd, struct hm_err *e)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct hm_err told;
 	ssize_t n;
+	int ready;
 
-	if (poll(&p, 1, START_TIMEOUT_MS) <= 0)
+	do /* other containers' SIGCHLD */
+		ready = poll(&p, 1, START_TIMEOUT_MS);
+	while (ready < 0 && errno == EINTR);
+	if (ready <= 0)
 		return hm_err_set(e, HM_ETIMEDOUT, "the container did not start within %d s", START_TIMEOUT_MS / 1000);
-	n = read(fd, &told, sizeof told);
+	do
+		n = read(fd, &told, sizeof told);
+	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return 0;
 	if (n != (ssize_t)sizeof told)
@@ -123,6 +129,16 @@ static int read_report(int fd, struct hm_err *e)
 	told.msg[sizeof told.msg - 1] = '\0';
 	*e = told;
 	return -e->code;
+}
+
+static pid_t wait_for(pid_t pid, int *status)
+{
+	pid_t got;
+
+	do
+		got = waitpid(pid, status, 0);
+	while (got < 0 && errno == EINTR);
+	return got;
 }
 
 /* As fork, into new namespaces. */
@@ -160,7 +176,7 @@ int jail_start(const struct jail *j, pid_t *pid, struct hm_err *e)
 	close(alive[1]); /* from here on PR_SET_PDEATHSIG watches */
 	if (r < 0 && *pid > 0) {
 		kill(*pid, SIGKILL);
-		waitpid(*pid, NULL, 0);
+		wait_for(*pid, NULL);
 	}
 	return r;
 }
@@ -215,7 +231,7 @@ static int exit_status(pid_t pid)
 {
 	int status;
 
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+	if (pid < 0 || wait_for(pid, &status) < 0)
 		return CANNOT_RUN;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -53,6 +53,7 @@ struct grant {
 	char *resource;
 	uint64_t wanted;
 	struct ids ids;        /* empty until allocated */
+	bool allocated;        /* Allocate was answered */
 	struct str answer;     /* ContainerAllocateResponse, packed */
 	struct str device_ids; /* JSON of the checkpoint's DeviceIDs: by NUMA node, as they were when allocated */
 };

@@ -144,6 +144,19 @@ def test_its_checkpoint_is_the_real_kubelets(node, plugin):
     assert [node.logs(f"many/{c}") for c in ("i1", "b")] == ["", ""]
 
 
+def test_an_ended_pods_checkpoint_entry_stays_until_the_next_allocation(node, plugin):
+    def names():
+        return [e["AllocResp"] for e in checkpoint(node)["Data"]["PodDeviceEntries"] or []]
+    assert node.run(pod("p", [container(devices=1)]))[-1]["ok"]
+    assert names() == [""], "an empty answer is one too"
+    node.ask(cmd="delete", name="p")
+    time.sleep(0.1)
+    assert names() == [""]
+    assert node.run(pod("q", [container(devices=2)]))[-1]["ok"]
+    (entry,) = checkpoint(node)["Data"]["PodDeviceEntries"]
+    assert len(entry["DeviceIDs"]["0"]) == 2
+
+
 def listed(node):
     with grpc.insecure_channel(f"unix:{node.dir}/pod-resources/kubelet.sock") as channel:
         call = channel.unary_unary("/v1.PodResourcesLister/List", pr.ListPodResourcesRequest.SerializeToString,
