@@ -1,6 +1,8 @@
 """What the agent must hold on any node: the same checks for the real kubelet and for hami-simkubelet. pytest collects them
 through a module that imports this one and has a `node` fixture (a started Node with its agent registered)."""
+import concurrent.futures
 import json
+import os
 import signal
 import time
 
@@ -139,7 +141,6 @@ def test_agent_killed_and_started_under_a_running_pod(node):
 def test_agent_killed_in_the_middle_of_allocate(node):
     wait_until("nothing left of earlier pods", 30, node.no_leftovers, every=0.2)
     pid = node.agent_pid()
-    import os
     os.kill(pid, signal.SIGSTOP)
     node.create(Pod.one("torn", [PROBE, "info"]))
     time.sleep(1.5)  # the kubelet's Allocate now waits for an answer
@@ -166,10 +167,10 @@ def test_pods_beyond_the_slots_wait(node):
     """Every slot is taken once, no two containers share one, and the one too many waits."""
     total = node.allocatable()
     names = [f"fill{i}" for i in range(total)]
-    node.create(*[Pod.one(n, hold(mib=8)) for n in names])
+    node.create(*[Pod.one(n, ["/bin/sleep", "1000"]) for n in names])
     node.wait_running(names)
-    wait_until("all wrote", 60, lambda: all("{" in node.output(n) for n in names), every=0.5)
-    slots = [json.loads(next(x for x in node.output(n).splitlines() if x.startswith("{")))["HAMI_VGPU_UUID"] for n in names]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        slots = list(pool.map(lambda n: probe_json(node.execute(n, [PROBE, "info"]))["HAMI_VGPU_UUID"], names))
     assert len(set(slots)) == total
     node.create(Pod.one("toomany", [PROBE, "info"]))
     time.sleep(1)
