@@ -33,13 +33,6 @@ static void post_xid(struct server *s, unsigned card, uint32_t xid)
 	syscall(SYS_futex, &n->event_wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void wake_all(struct server *s)
-{
-	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
-		if (atomic_load(&s->node->processes[i].pid) != 0)
-			server_wake(s, i);
-}
-
 /* What the processes had on the card is gone; they find their epoch outdated. */
 static void drop_card(struct server *s, unsigned card)
 {
@@ -66,7 +59,6 @@ static void lose_card(struct server *s, unsigned card, struct sim_reply *r)
 	atomic_store(&s->node->cards[card].lost, 1);
 	drop_card(s, card);
 	post_xid(s, card, 79); /* "GPU has fallen off the bus" */
-	wake_all(s);
 	clock_turn(s);
 }
 
@@ -122,7 +114,6 @@ static void reload_driver(struct server *s, uint64_t down_ns)
 		atomic_store(&s->node->loaded, 1);
 	else
 		loop_timer_arm(s->reload, down_ns / 1000000);
-	wake_all(s);
 }
 
 void control_run(struct server *s, const struct sim_request *q, struct sim_reply *r)

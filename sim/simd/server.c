@@ -87,9 +87,6 @@ void server_end_process(struct server *s, struct client *c)
 		return;
 	clock_forget(s, c);
 	for (unsigned i = 0; i < s->node->card_count; i++) {
-		uint32_t owner = number + 1;
-
-		atomic_compare_exchange_strong(&s->node->cards[i].lock, &owner, 0);
 		server_lock_card(s, i);
 		sim_engine_advance(s->node, i, sim_clock_now(s->node));
 		sim_share_clear(&s->node->cards[i], number);

@@ -360,6 +360,19 @@ def test_a_child_by_fork_is_a_process_of_its_own(sim):
     until("all is back", lambda: sim.card()["used_bytes"] == T4_RESERVED)
 
 
+def test_a_death_is_noticed_while_a_child_holds_the_connection(sim):
+    sim.up()
+    user = sim.user()
+    assert user("charge", 0, MIB)[0] == OK
+    child = user("rawfork")[1]
+    try:
+        user.kill()
+        until("memory is back", lambda: sim.card()["used_bytes"] == T4_RESERVED)
+        assert pathlib.Path(f"/proc/{child}").exists()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_a_process_that_closes_all_its_descriptors_loses_its_card(sim):
     sim.up()
     user = sim.user()
@@ -449,6 +462,25 @@ def test_virtual_clock_waits_for_those_who_work(sim):
             assert user.read()[0] == OK
     assert [p["busy_ns"] for p in sim.card()["processes"]] == [40 * MS, 40 * MS]
     assert sim.status()["now_ns"] == 80 * MS
+
+
+def test_virtual_clock_waits_for_one_who_is_about_to_submit(sim):
+    sim.up("t4x2", "--clock=virtual")
+    a, b = sim.user(), sim.user()
+    for user in (a, b):
+        user("submit", 0, 0)
+    ends = None
+    for _ in range(10):  # a machine that stops b for 50 ms makes it an idle process: that is no fault
+        begin = a("now")[1]
+        ta = a("submit", 0, 4 * MS)[1]
+        a.send("wait", 0, ta)
+        time.sleep(0.01)
+        tb = b("submit", 0, 4 * MS)[1]
+        assert b("wait", 0, tb)[0] == OK and a.read()[0] == OK
+        ends = [a("end", 0, ta)[1] - begin, b("end", 0, tb)[1] - begin]
+        if ends == [6 * MS, 8 * MS]:
+            return
+    assert ends == [6 * MS, 8 * MS]
 
 
 def test_wall_clock_takes_its_time(sim):

@@ -1,11 +1,13 @@
 /* sim_user: one command a line on stdin, one answer a line on stdout, "<sim_result> <number>". Commands: charge CARD
  * BYTES, release CARD BYTES, used CARD, own CARD, submit CARD NS, wait CARD TICKET, end CARD TICKET, done CARD TICKET,
- * now, sleep NS, fork (the child goes on reading, the parent waits for it), closefds, lockdie CARD. */
+ * now, sleep NS, fork (the child goes on reading, the parent waits for it), closefds, lockdie CARD,
+ * rawfork. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,6 +130,21 @@ static enum sim_result fork_here(unsigned card, uint64_t argument, uint64_t *out
 	return SIM_OK;
 }
 
+/* A child that no fork handler hears of: it keeps our end of the connection open. */
+static enum sim_result raw_fork(unsigned card, uint64_t argument, uint64_t *out)
+{
+	long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	(void)card;
+	(void)argument;
+	if (pid == 0) {
+		sleep(30);
+		_exit(0);
+	}
+	*out = (uint64_t)pid;
+	return pid > 0 ? SIM_OK : SIM_FAILED;
+}
+
 static const struct call calls[] = {
 	{ "charge", charge },
 	{ "release", release },
@@ -142,6 +159,7 @@ static const struct call calls[] = {
 	{ "fork", fork_here },
 	{ "closefds", close_fds },
 	{ "lockdie", lock_and_die },
+	{ "rawfork", raw_fork },
 };
 
 int main(void)
