@@ -20,6 +20,7 @@
 #include "agent/registrar.h"
 #include "agent/selftest.h"
 #include "agent/service.h"
+#include "agent/state_lock.h"
 #include "base/log.h"
 
 enum {
@@ -239,7 +240,7 @@ static int open_state(struct agent *a, struct hm_err *e)
 	char source[1024];
 	uint64_t used;
 
-	if (agent_paths_init(&a->paths, a->options, e) < 0 || selftest_run(a->options, &a->paths, e) < 0)
+	if (selftest_run(a->options, &a->paths, e) < 0)
 		return -e->code;
 	reconcile_remove_temporaries(&a->paths);
 	if (a->options->libvgpu == NULL && library_default_source(source, sizeof source, e) < 0)
@@ -337,7 +338,12 @@ static void take_down(struct agent *a)
 int agent_run(const struct agent_options *o, struct hm_err *e)
 {
 	struct agent a = { .options = o };
-	int r = start(&a, e);
+	hm_auto_fd lock = -1;
+	int r;
+
+	if (agent_paths_init(&a.paths, o, e) < 0 || state_lock(a.paths.state.s, STATE_LOCK_WAIT_MS, &lock, e) < 0)
+		return -e->code;
+	r = start(&a, e);
 
 	if (r == 0)
 		r = loop_run(a.loop, e);

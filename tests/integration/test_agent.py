@@ -527,6 +527,14 @@ def test_a_hung_nvml_holds_nothing_up(node, kubelet):
 
 # ---- ending, options, health
 
+def test_a_second_agent_on_the_same_state_is_refused(node, kubelet):
+    second = subprocess.run(node.arguments([]), capture_output=True, text=True, timeout=20, check=False,
+                            env={**os.environ, "FILE_NVML": str(node.nvml)})
+    assert second.returncode == 1
+    assert f"another hami-device-plugin runs with the state folder {node.state}" in second.stderr
+    assert kubelet.plugin.allocate(ids(0, 0))
+
+
 def test_sigterm_ends_it_within_a_second(node):
     status, seconds = node.stop()
     print(f"SIGTERM to exit {1000 * seconds:.0f} ms")

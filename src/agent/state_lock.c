@@ -1,0 +1,38 @@
+#include "agent/state_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "core/cleanup.h"
+#include "io/file.h"
+
+enum { LOOK_MS = 50 };
+
+int state_lock(const char *folder, uint32_t wait_ms, int *fd, struct hm_err *e)
+{
+	hm_auto_fd at = -1;
+
+	if (file_mkdirs(folder, 0755, e) < 0)
+		return -e->code;
+	at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0)
+		return hm_err_errno(e, errno, "open %s", folder);
+	for (uint32_t waited = 0; flock(at, LOCK_EX | LOCK_NB) < 0; waited += LOOK_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return hm_err_errno(e, errno, "lock %s", folder);
+		if (waited == 0)
+			log_warn("another agent has this state folder; waiting for its end", KV("folder", folder));
+		if (waited >= wait_ms)
+			return hm_err_set(
+				e, HM_EEXIST,
+				"another hami-device-plugin runs with the state folder %s: end it, or use another "
+				"--state-dir",
+				folder);
+		usleep(LOOK_MS * 1000);
+	}
+	*fd = hm_steal_fd(&at);
+	return 0;
+}

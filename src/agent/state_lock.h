@@ -1,0 +1,16 @@
+/* One agent for one state folder: two would give the same Allocate numbers and clean up behind each other's containers.
+ * A lock of the kernel's, gone with the process however it ends. */
+#ifndef HM_AGENT_STATE_LOCK_H
+#define HM_AGENT_STATE_LOCK_H
+
+#include <stdint.h>
+
+#include "core/err.h"
+
+enum { STATE_LOCK_WAIT_MS = 5000 }; /* for a predecessor that is ending */
+
+/* Makes the folder where it is missing, and holds the lock while *fd (close-on-exec) is open. -HM_EEXIST where another
+ * agent still has it after wait_ms. Blocks; called before there is a loop. */
+int state_lock(const char *folder, uint32_t wait_ms, int *fd, struct hm_err *e) HM_MUST_USE;
+
+#endif
