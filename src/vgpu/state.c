@@ -189,7 +189,9 @@ static bool attach(struct vgpu *v)
 	if (r == 0)
 		return false;
 	v->mode = VGPU_REFUSE;
-	vgpu_trouble(v, "no allocations: %s", e.msg);
+	if (!v->told)
+		vgpu_trouble(v, "no allocations: %s", e.msg);
+	v->told = true;
 	if (r != -HM_EAGAIN && r != -HM_ENOMEM)
 		return false;
 	region_unmap(&v->map);

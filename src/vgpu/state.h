@@ -30,7 +30,8 @@ struct vgpu {
 	_Atomic uint32_t phase; /* see state.c; 0 after a fork */
 	uint32_t pid;           /* where the kernel does not wipe pages on fork */
 	bool check_pid;
-	enum vgpu_mode mode;
+	_Atomic enum vgpu_mode mode;
+	bool told; /* why nothing may be allocated: said once, however often it is tried again */
 	bool from_env;
 	struct env_limits env;
 	struct vgpu_card cards[HM_MAX_CARDS];
