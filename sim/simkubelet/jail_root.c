@@ -326,8 +326,9 @@ static int open_targets(const struct jail *j, struct hm_err *e)
 	}
 	qsort(folders, count, sizeof *folders, compare_length);
 	for (size_t i = 0; i < count; i++) {
-		if ((i == 0 || strcmp(folders[i - 1], folders[i]) != 0) && stat(folders[i], &st) == 0 &&
-		    !overlay(folders[i], &st))
+		if (i > 0 && strcmp(folders[i - 1], folders[i]) == 0)
+			continue;
+		if (stat(folders[i], &st) == 0 && st.st_uid != geteuid() && !overlay(folders[i], &st))
 			return hm_err_errno(e, errno, "overlay over %s", folders[i]);
 	}
 	return 0; /* the child of a clone: what it holds goes with exec */
@@ -411,9 +412,8 @@ int jail_root_enter(const struct jail *j, struct hm_err *e)
 
 	if (fds == NULL)
 		return hm_err_set(e, HM_ENOMEM, "jail");
-	if (make_stage(j, e) < 0 || add_root_entries(e) < 0 || bind_file_systems(j, e) < 0 ||
-	    (j->user_namespace && open_targets(j, e) < 0) || make_kernel_file_systems(e) < 0 ||
-	    open_sources(j, fds, e) < 0)
+	if (make_stage(j, e) < 0 || add_root_entries(e) < 0 || bind_file_systems(j, e) < 0 || open_targets(j, e) < 0 ||
+	    make_kernel_file_systems(e) < 0 || open_sources(j, fds, e) < 0)
 		return -e->code;
 	if (chroot(ROOT) < 0 || chdir("/") < 0)
 		return hm_err_errno(e, errno, "chroot");

@@ -39,6 +39,7 @@ def plugin(node):
     it.watch_folder()
     it.serve()
     assert it.register() is None
+    assert node.ask(cmd="wait", resource="hami.com/vgpu", count=8)["ok"]
     yield it
     it.close()
 
@@ -121,7 +122,6 @@ def shape(value):
 
 def test_its_checkpoint_is_the_real_kubelets(node, plugin):
     plugin.answer = named("g")
-    wait_until("devices", 5, lambda: node.status()["resources"])
     real = json.loads((GOLDEN / "checkpoint-empty.json").read_text())
     mine = checkpoint(node)
     assert shape(mine) == shape(real) and mine["Data"]["PodDeviceEntries"] is None
@@ -141,7 +141,6 @@ def test_its_checkpoint_is_the_real_kubelets(node, plugin):
     assert entries[0]["DeviceIDs"] == {"0": ["g0::0", "g0::1"]}
     answer = pb.ContainerAllocateResponse.FromString(base64.b64decode(entries[4]["AllocResp"]))
     assert answer.cdi_devices[0].name == "hami.io/vgpu=g.5"
-    assert [node.logs(f"many/{c}") for c in ("i1", "b")] == ["", ""]
 
 
 def test_an_ended_pods_checkpoint_entry_stays_until_the_next_allocation(node, plugin):
@@ -311,6 +310,14 @@ def test_restart_policies(node):
     assert pathlib.Path(node.container("always")["log"] + ".1").read_text() == "once\n"
 
 
+def test_a_sidecar_that_does_not_start_holds_back_the_rest(node):
+    broken = {"name": "side", "command": ["/no/such/program"], "restartPolicy": "Always"}
+    node.run(pod("p", [container(script=SLEEP)], [broken]), wait="none")
+    wait_until("the sidecar's error", 5, lambda: "No such file" in node.container("p", "side")["message"])
+    time.sleep(0.5)
+    assert node.container("p")["state"] == "waiting"
+
+
 def test_kubelet_restart_rejects_at_risk_pods_where_no_plugin_is(node, plugin):
     """real-cluster facts: a running container that was never restarted lives; a restarted one, or an init container with a
     device, costs the pod its life."""
@@ -365,7 +372,7 @@ def cmdline(proc):
 def test_the_machine_is_as_it_was_even_after_kill_9(short_tmp):
     before, mounts = digest("/etc"), pathlib.Path("/proc/self/mounts").read_text()
     node = SimKubelet(short_tmp / "k").wait_up()
-    marker = "31415.9265"
+    marker = f"31415.{os.getpid()}"  # a sleep that no other test has
     try:
         node.run(pod("p", [container(script=VANDAL + f"sleep {marker} & exec sleep {marker}")]), wait="running")
         wait_until("vandalised", 5, lambda: node.client("exec", "p", "/bin/test", "-e", "/etc/new").returncode == 0)
@@ -395,6 +402,28 @@ def test_without_root(short_tmp):
         assert node.logs("p").split() == ["0", "x", "1"]
     finally:
         node.close()
+
+
+def test_in_a_user_namespace_of_the_callers(short_tmp):
+    """Root there, but of none of the machine's files: mounts whose targets are missing below /usr must still be made."""
+    (short_tmp / "file").write_text("content\n")
+    node = SimKubelet(short_tmp / "k", f"--bind={short_tmp}/file:/usr/lib/hami-new/file,{short_tmp}/file:/bin/hami-new",
+                      prefix=["unshare", "-Ur"])
+    try:
+        node.wait_up()
+        assert node.run(pod("p", [container(script="cat /usr/lib/hami-new/file /bin/hami-new; ls /usr/lib | wc -l")]))[-1]["ok"]
+        lines = node.logs("p").split()
+        assert lines[:2] == ["content", "content"] and int(lines[2]) == len(os.listdir("/usr/lib")) + 1
+    finally:
+        node.close()
+
+
+def test_where_no_container_can_be_made_it_says_so(short_tmp):
+    script = "echo 0 >/proc/sys/user/max_mnt_namespaces && exec \"$@\""
+    node = SimKubelet(short_tmp / "k", prefix=["unshare", "-Ur", "sh", "-c", script, "sh"])
+    assert node.process.wait(10) == 2
+    node.close()
+    assert "cannot make containers here" in pathlib.Path(node.log.name).read_text()
 
 
 def test_bad_requests_name_what_is_wrong(node):

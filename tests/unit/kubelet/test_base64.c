@@ -49,9 +49,20 @@ static void decodes(void **state)
 	}
 }
 
+/* What stands behind the text is none of it. */
+static void stops_at_its_end(void **state)
+{
+	uint8_t out[16];
+	size_t n;
+
+	(void)state;
+	for (size_t cut = 1; cut < 8; cut++)
+		assert_int_equal(base64_decode("Zm9vYmFy", cut, out, &n), cut == 4);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(decodes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(decodes), cmocka_unit_test(stops_at_its_end) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
