@@ -56,7 +56,7 @@ def agent(context, folder, sim, slots):
     argv = [str(context.build / "bin/hami-device-plugin"), f"--state-dir={folder}/state", f"--cdi-dir={folder}/cdi",
             f"--kubelet-socket={plugins}/kubelet.sock", f"--pod-resources-socket={folder}/none.sock",
             f"--nvml-library={context.build}/sim/libnvidia-ml.so.1", f"--libvgpu={context.build}/lib/libvgpu.so",
-            f"--nvidia-cdi-spec={sim}/cdi/nvidia.yaml"]
+            f"--nvidia-cdi-spec={sim}/cdi/nvidia.json"]
     env = {**os.environ, "HAMI_SIM_DIR": str(sim), "HAMI_VGPU_CORES_PER_DEVICE": str(slots)}
     with open(folder / "agent.log", "ab") as log:
         start = time.monotonic()
