@@ -29,12 +29,13 @@ function(hm_library name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
 endfunction()
 
-# hm_program(NAME LIBS lib... SOURCES file...): an executable in bin/.
+# hm_program(NAME LIBS lib... SOURCES file...): an executable in bin/, which knows HM_VERSION.
 function(hm_program name)
   cmake_parse_arguments(P "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${P_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE ${P_LIBS})
+  target_compile_definitions(${name} PRIVATE HM_VERSION="${PROJECT_VERSION}")
 endfunction()
 
 # hm_unit_test(NAME LIBS lib... SOURCES file...): a cmocka program and its ctest. tests/harness is linked in. A program

@@ -44,7 +44,8 @@ static const struct option_spec specs[] = {
 	  .kind = OPTION_TEXT,
 	  .value = &ctl.lib_dir,
 	  .argument = "DIR",
-	  .help = "up: where libcuda.so.1 and libnvidia-ml.so.1 are; default ../sim of this program's folder" },
+	  .help = "up: where libcuda.so.1 and libnvidia-ml.so.1 are; default: those installed or built with this "
+		  "program" },
 	{ .name = "json", .kind = OPTION_BOOL, .value = &ctl.json, .help = "status: as JSON; also -j" },
 	{ .name = "down-ms",
 	  .kind = OPTION_U64,
@@ -137,7 +138,11 @@ int main(int argc, char **argv)
 	if (words == NULL)
 		return HM_EXIT_FAILED;
 	r = read_words(argc, argv, words, &count, &e);
-	if (r == OPTIONS_HELP || r == OPTIONS_VERSION) {
+	if (r == OPTIONS_VERSION) {
+		puts("hami-simctl " HM_VERSION);
+		return HM_EXIT_OK;
+	}
+	if (r == OPTIONS_HELP) {
 		options_print_help(usage, specs, HM_COUNT(specs));
 		return HM_EXIT_OK;
 	}

@@ -140,7 +140,11 @@ int main(int argc, char **argv)
 
 	log_set_clock(clock_wall_ms);
 	signal(SIGPIPE, SIG_IGN);
-	if (r == OPTIONS_HELP || r == OPTIONS_VERSION) {
+	if (r == OPTIONS_VERSION) {
+		puts("hami-simd " HM_VERSION);
+		return HM_EXIT_OK;
+	}
+	if (r == OPTIONS_HELP) {
 		options_print_help("hami-simd --dir=DIR --node=NODE.yaml [--clock=wall|virtual]", specs,
 				   HM_COUNT(specs));
 		return HM_EXIT_OK;

@@ -294,7 +294,11 @@ int command_client(int argc, char **argv)
 	struct hm_err e = { 0 };
 	int operand, r = options_parse(specs, HM_COUNT(specs), argc, argv, &operand, &e);
 
-	if (r == OPTIONS_HELP || r == OPTIONS_VERSION) {
+	if (r == OPTIONS_VERSION) {
+		puts("hami-simkubelet " HM_VERSION);
+		return HM_EXIT_OK;
+	}
+	if (r == OPTIONS_HELP) {
 		options_print_help("hami-simkubelet COMMAND --dir=DIR ...", specs, HM_COUNT(specs));
 		return HM_EXIT_OK;
 	}

@@ -38,6 +38,8 @@ int main(int argc, char **argv)
 		return usage(stderr, HM_EXIT_USAGE);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
 		return usage(stdout, HM_EXIT_OK);
+	if (strcmp(argv[1], "--version") == 0)
+		return puts("hami-simkubelet " HM_VERSION) < 0;
 	for (size_t i = 0; i < HM_COUNT(commands); i++) {
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);

@@ -318,7 +318,11 @@ int command_serve(int argc, char **argv)
 	list_init(&n.plugins);
 	list_init(&n.pods);
 	r = options_parse(specs, HM_COUNT(specs), argc, argv, &operand, &e);
-	if (r == OPTIONS_HELP || r == OPTIONS_VERSION) {
+	if (r == OPTIONS_VERSION) {
+		puts("hami-simkubelet " HM_VERSION);
+		return HM_EXIT_OK;
+	}
+	if (r == OPTIONS_HELP) {
 		options_print_help("hami-simkubelet serve --dir=DIR", specs, HM_COUNT(specs));
 		return HM_EXIT_OK;
 	}

@@ -9,10 +9,6 @@
 #include "contract/exit_codes.h"
 #include "io/loop.h"
 
-#ifndef HM_VERSION
-#define HM_VERSION "unknown"
-#endif
-
 static const char usage[] = "usage: hami-device-plugin [options]\n\n"
 			    "Offers slices of this node's GPUs to the kubelet and gives each container its own.";
 

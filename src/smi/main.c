@@ -12,10 +12,6 @@
 #include "io/loop.h"
 #include "smi/report.h"
 
-#ifndef HM_VERSION
-#define HM_VERSION "unknown"
-#endif
-
 static const char usage[] =
 	"usage: hami-smi [-L | -q] [-j] [options]\n"
 	"\n"
