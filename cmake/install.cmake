@@ -1,8 +1,9 @@
-# make install: the programs in bin/, libraries in lib/hami-vgpu/ (nobody links them: they are preloaded or mounted), the
-# simulation's nodes and the documents in share/. What is not there yet is left out.
+# make install: the programs in bin/, libraries in lib/hami-vgpu/ (nobody links them: they are preloaded or mounted; the
+# programs look there from their own folder, so it is lib/ on every distribution), the simulation's nodes and the
+# documents in share/. What is not there yet is left out.
 include(GNUInstallDirs)
 
-set(HM_LIBDIR ${CMAKE_INSTALL_LIBDIR}/hami-vgpu)
+set(HM_LIBDIR lib/hami-vgpu)
 foreach(program hami-device-plugin hami-smi hami-simd hami-simctl hami-simkubelet)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -37,6 +37,14 @@ static int beside_us(const char *below, char out[PATH_MAX], struct hm_err *e)
 	return 0;
 }
 
+/* Where the driver libraries are: installed, or built. */
+static int find_libraries(char out[PATH_MAX], struct hm_err *e)
+{
+	int r = beside_us("../lib/hami-vgpu/sim", out, e);
+
+	return r < 0 || access(out, F_OK) == 0 ? r : beside_us("../sim", out, e);
+}
+
 static int make_dir(const char *dir, struct hm_err *e)
 {
 	char path[PATH_MAX];
@@ -164,7 +172,7 @@ int simctl_up(struct simctl *c, struct hm_err *e)
 
 	if (realpath(c->words[0], node_path) == NULL)
 		return hm_err_set(e, HM_EINVAL, "%s: %s", c->words[0], hm_errno_text(errno));
-	if (c->lib_dir == NULL && (r = beside_us("../sim", lib_dir, e)) < 0)
+	if (c->lib_dir == NULL && (r = find_libraries(lib_dir, e)) < 0)
 		return r;
 	if (c->lib_dir != NULL && realpath(c->lib_dir, lib_dir) == NULL)
 		return hm_err_set(e, HM_EINVAL, "--lib-dir %s: %s", c->lib_dir, hm_errno_text(errno));

@@ -78,6 +78,7 @@ void library_remove_unused(const char *folder, const char *current, bool (*in_us
 
 int library_default_source(char *out, size_t cap, struct hm_err *e)
 {
+	static const char *const places[] = { "lib/hami-vgpu/libvgpu.so", "lib/libvgpu.so" }; /* installed; built */
 	char exe[1024];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	char *slash;
@@ -88,7 +89,11 @@ int library_default_source(char *out, size_t cap, struct hm_err *e)
 	for (int up = 0; up < 2; up++)
 		if ((slash = strrchr(exe, '/')) != NULL)
 			*slash = '\0';
-	if (hm_fmt(out, cap, "%s/lib/libvgpu.so", exe) >= cap)
-		return hm_err_set(e, HM_EINVAL, "find libvgpu.so: the path is too long; use --libvgpu");
+	for (size_t i = 0; i < HM_COUNT(places); i++) {
+		if (hm_fmt(out, cap, "%s/%s", exe, places[i]) >= cap)
+			return hm_err_set(e, HM_EINVAL, "find libvgpu.so: the path is too long; use --libvgpu");
+		if (access(out, R_OK) == 0)
+			break;
+	}
 	return 0;
 }

@@ -15,7 +15,8 @@ int library_install(const char *source, const char *folder, char *out, size_t ca
 void library_remove_unused(const char *folder, const char *current, bool (*in_use)(const char *path, void *arg),
 			   void *arg);
 
-/* Where --libvgpu points by default: ../lib/libvgpu.so beside the running program. */
+/* Where --libvgpu points by default: the library that was installed with the running program, else the one built with
+ * it (which need not be there). */
 int library_default_source(char *out, size_t cap, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -60,7 +60,7 @@ static void fill_table(struct agent_options *o, struct option_spec *t)
 		{ "device-root", "HAMI_DEVICE_ROOT", OPTION_TEXT, &o->device_root, 0, 0, NULL, "DIR",
 		  "the folder that holds dev/nvidia*; default: the driver root" },
 		{ "libvgpu", NULL, OPTION_TEXT, &o->libvgpu, 0, 0, NULL, "PATH",
-		  "the libvgpu.so to install; default: ../lib/libvgpu.so beside this program" },
+		  "the libvgpu.so to install; default: the one installed or built with this program" },
 		{ "cdi-annotations", NULL, OPTION_BOOL, &o->cdi_annotations, 0, 0, NULL, NULL,
 		  "name the CDI device in an annotation too, for kubelets before 1.29" },
 		{ "healthz-bind-address", NULL, OPTION_TEXT, &o->healthz_bind_address, 0, 0, NULL, "ADDRESS:PORT",

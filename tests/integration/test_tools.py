@@ -1,5 +1,9 @@
 """The tools that judge the others: the report of results, the packages, the progress of long steps."""
+import json
+import pathlib
+import re
 import subprocess
+import time
 
 import pytest
 
@@ -97,3 +101,35 @@ def test_progress_passes_what_is_not_progress():
     assert "warning: this" in lines
     assert any("broken" in line for line in lines)
     assert not any("Building" in line or "Passed" in line for line in lines)
+
+
+def test_what_was_installed_finds_its_own_parts(build, short_tmp):
+    """The agent its libvgpu.so, hami-simctl its daemon and its driver libraries, from the folders of make install."""
+    prefix, sim, cdi = short_tmp / "usr", short_tmp / "sim", short_tmp / "cdi"
+    subprocess.run(["cmake", "--install", str(build), "--prefix", str(prefix)], check=True, capture_output=True)
+    simctl = [str(prefix / "bin/hami-simctl"), f"--dir={sim}"]
+    subprocess.run([*simctl, "up", str(prefix / "share/hami-vgpu/nodes/t4x2.yaml")], check=True, capture_output=True)
+    try:
+        spec = json.loads((sim / "cdi/nvidia.json").read_text())
+        mounted = {pathlib.Path(m["hostPath"]).resolve() for m in spec["containerEdits"]["mounts"]}
+        assert {prefix / "lib/hami-vgpu/sim/libcuda.so.1", prefix / "lib/hami-vgpu/sim/libnvidia-ml.so.1"} <= mounted
+    finally:
+        subprocess.run([*simctl, "down"], check=True, capture_output=True)
+    cdi.mkdir()
+    agent = subprocess.Popen([str(prefix / "bin/hami-device-plugin"), f"--state-dir={short_tmp}/state", f"--cdi-dir={cdi}",
+                              f"--kubelet-socket={short_tmp}/kubelet.sock", "--nvml-library=/none"],
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + 10
+        while not list((short_tmp / "state/lib").glob("libvgpu.so.*")):
+            assert agent.poll() is None and time.monotonic() < until, agent.stderr.read()
+            time.sleep(0.02)
+    finally:
+        agent.terminate()
+        agent.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("program", ["hami-device-plugin", "hami-smi", "hami-simd", "hami-simctl", "hami-simkubelet"])
+def test_each_program_says_its_version(build, program):
+    done = subprocess.run([build / "bin" / program, "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(rf"{program} \d+\.\d+\.\d+\n", done.stdout)
