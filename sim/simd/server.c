@@ -18,7 +18,11 @@
 #include "core/fmt.h"
 #include "sim/lib/engine.h"
 
-enum { TICK_MS = 160 /* a little under SIM_SAMPLE_NS, so that each period is looked at in time */ };
+enum {
+	TICK_MS = 160, /* a little under SIM_SAMPLE_NS, so that each period is looked at in time */
+	ACCEPT_PAUSE_MS =
+		100, /* after the process ran out of descriptors: the listener stays readable and would spin */
+};
 
 void server_wake(struct server *s, unsigned process)
 {
@@ -260,6 +264,17 @@ static void accept_ready(void *arg, int events)
 	(void)events;
 	if (fd >= 0 && client_new(s, fd, &e) < 0)
 		log_warn("cannot serve a client", KV_ERR(&e));
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) &&
+	    loop_fd_set(s->listener, 0) == 0)
+		loop_timer_arm(s->resume, ACCEPT_PAUSE_MS);
+}
+
+static void accept_again(void *arg)
+{
+	struct server *s = arg;
+
+	if (loop_fd_set(s->listener, LOOP_READ) < 0)
+		loop_timer_arm(s->resume, ACCEPT_PAUSE_MS);
 }
 
 /* ---- Start and stop */
@@ -328,7 +343,8 @@ int server_start(struct server *s, struct hm_err *e)
 	if ((r = loop_fd_new(s->loop, s->listen_fd, LOOP_READ, accept_ready, s, &s->listener, e)) < 0 ||
 	    (r = loop_timer_new(s->loop, tick, s, &s->tick, e)) < 0 ||
 	    (r = loop_timer_new(s->loop, grace_over, s, &s->grace, e)) < 0 ||
-	    (r = loop_timer_new(s->loop, driver_back, s, &s->reload, e)) < 0)
+	    (r = loop_timer_new(s->loop, driver_back, s, &s->reload, e)) < 0 ||
+	    (r = loop_timer_new(s->loop, accept_again, s, &s->resume, e)) < 0)
 		return r;
 	if (s->node->clock == SIM_CLOCK_WALL)
 		loop_timer_arm(s->tick, TICK_MS);
@@ -344,5 +360,6 @@ void server_stop(struct server *s)
 	loop_timer_free(s->tick);
 	loop_timer_free(s->grace);
 	loop_timer_free(s->reload);
+	loop_timer_free(s->resume);
 	loop_fd_free(s->listener);
 }

@@ -18,6 +18,7 @@ struct server {
 	struct loop_timer *tick;   /* utilisation samples, wall clock */
 	struct loop_timer *grace;  /* virtual clock: who is idle */
 	struct loop_timer *reload; /* the driver comes back */
+	struct loop_timer *resume; /* accepting, after a pause */
 	struct link clients;
 	struct link waits; /* virtual clock: struct wait, oldest first */
 	uint64_t joins;
