@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -859,3 +860,26 @@ def test_the_docs_list_what_is_modelled():
     docs = (REPO / "docs/simulation.md").read_text()
     listed = dict(re.findall(r"^\| `(nvml\w+)` \| (.*?) \|$", docs, re.M))
     assert listed == calls, "run sim/nvml/gen_docs.py"
+    others = re.search(r"<!-- other NVML calls.*?-->\n(.*?)<!-- end -->", docs, re.S)[1].split()
+    names = set((REPO / "sim/nvml/nvml-symbols.txt").read_text().split())
+    assert sorted(others) == sorted(names - set(calls)) and len(others) > 200, "run sim/nvml/gen_docs.py"
+
+
+def test_more_clients_than_descriptors(sim):
+    """A daemon that cannot accept waits; it does not spin, and serves again once others have left."""
+    limited = ["/bin/bash", "-c", 'ulimit -n 24; exec "$0" "$@"', str(BUILD / "bin/hami-simctl"), "up", str(NODES / "t4x2.yaml")]
+    subprocess.run(limited, env=sim.env, check=True, capture_output=True)
+    daemon = sim.status()["daemon_pid"]
+    crowd = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(40)]
+    for one in crowd:
+        one.connect(str(sim.dir / "socket"))
+
+    def cpu():
+        fields = pathlib.Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    before = cpu()
+    time.sleep(1)
+    assert cpu() - before < 0.3
+    for one in crowd:
+        one.close()
+    assert sim.user()("charge", 0, MIB)[0] == OK
