@@ -116,6 +116,7 @@ enum {
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
 	CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
 	CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121,
 	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED = 132,
 	CU_DEVICE_ATTRIBUTE_MAX = 150, /* a bound of ours: no attribute of 13.0 is as high */
 };
@@ -155,8 +156,6 @@ enum {
 	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
 };
-enum { CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2 };
-enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10 };
 enum { CU_MEM_ATTACH_GLOBAL = 1, CU_MEM_ATTACH_HOST = 2, CU_MEM_ATTACH_SINGLE = 4 };
 enum {
 	CU_MEM_LOCATION_TYPE_INVALID = 0,
@@ -171,8 +170,17 @@ enum { CU_MEM_ACCESS_FLAGS_PROT_NONE = 0, CU_MEM_ACCESS_FLAGS_PROT_READ = 1, CU_
 enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
 enum { CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2, CU_MEMHOSTALLOC_WRITECOMBINED = 4 };
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
-enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
+enum { CU_LIMIT_STACK_SIZE = 0, CU_LIMIT_PRINTF_FIFO_SIZE = 1, CU_LIMIT_MALLOC_HEAP_SIZE = 2 };
+enum { CU_DEVICE_CPU = -1 }; /* where a device is asked for and the host may be meant */
+enum {
+	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+	CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+	CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+	CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
+};
 enum { CU_CTX_SCHED_MASK = 0x7, CU_CTX_FLAGS_MASK = 0xff };
 enum { CU_COMPUTEMODE_DEFAULT = 0 };
 
@@ -230,32 +238,6 @@ typedef struct CUlaunchConfig {
 	unsigned numAttrs;
 } CUlaunchConfig;
 
-typedef struct CUDA_ARRAY_DESCRIPTOR {
-	size_t Width, Height;
-	int Format;
-	unsigned NumChannels;
-} CUDA_ARRAY_DESCRIPTOR;
-
-typedef struct CUDA_ARRAY3D_DESCRIPTOR {
-	size_t Width, Height, Depth;
-	int Format;
-	unsigned NumChannels;
-	unsigned Flags;
-} CUDA_ARRAY3D_DESCRIPTOR;
-
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
-	size_t size, alignment;
-	unsigned reserved[4];
-} CUDA_ARRAY_MEMORY_REQUIREMENTS;
-
-typedef struct CUDA_MEM_ALLOC_NODE_PARAMS {
-	CUmemPoolProps poolProps;
-	const CUmemAccessDesc *accessDescs;
-	size_t accessDescCount;
-	size_t bytesize;
-	CUdeviceptr dptr;
-} CUDA_MEM_ALLOC_NODE_PARAMS;
-
 typedef struct CUDA_LAUNCH_PARAMS {
 	CUfunction function;
 	unsigned gridDimX, gridDimY, gridDimZ;
@@ -265,37 +247,11 @@ typedef struct CUDA_LAUNCH_PARAMS {
 	void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-typedef struct CUDA_KERNEL_NODE_PARAMS_v2 {
-	CUfunction func;
-	unsigned gridDimX, gridDimY, gridDimZ;
-	unsigned blockDimX, blockDimY, blockDimZ;
-	unsigned sharedMemBytes;
-	void **kernelParams;
-	void **extra;
-	CUkernel kern;
-	CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS_v2;
-
 typedef struct CUctxCreateParams {
 	void *execAffinityParams;
 	int numExecAffinityParams;
 	void *cigParams;
 } CUctxCreateParams;
-
-typedef struct CUipcMemHandle {
-	char reserved[64];
-} CUipcMemHandle;
-
-typedef struct CUipcEventHandle {
-	char reserved[64];
-} CUipcEventHandle;
-
-typedef struct CUmulticastObjectProp {
-	unsigned numDevices;
-	size_t size;
-	unsigned long long handleTypes;
-	unsigned long long flags;
-} CUmulticastObjectProp;
 
 _Static_assert(sizeof(CUuuid) == 16, "CUuuid");
 _Static_assert(sizeof(CUmemLocation) == 8, "CUmemLocation");
@@ -312,20 +268,9 @@ _Static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, blockDim
 		       offsetof(CUlaunchConfig, sharedMemBytes) == 24 && offsetof(CUlaunchConfig, hStream) == 32 &&
 		       offsetof(CUlaunchConfig, attrs) == 40 && offsetof(CUlaunchConfig, numAttrs) == 48,
 	       "CUlaunchConfig");
-_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR) == 24 && offsetof(CUDA_ARRAY_DESCRIPTOR, Format) == 16, "array");
-_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40 && offsetof(CUDA_ARRAY3D_DESCRIPTOR, Flags) == 32, "array 3D");
-_Static_assert(sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS) == 32, "array requirements");
-_Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == 120 && offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, bytesize) == 104 &&
-		       offsetof(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) == 112,
-	       "CUDA_MEM_ALLOC_NODE_PARAMS");
 _Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56 && offsetof(CUDA_LAUNCH_PARAMS, hStream) == 40 &&
 		       offsetof(CUDA_LAUNCH_PARAMS, kernelParams) == 48,
 	       "CUDA_LAUNCH_PARAMS");
-_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams) == 40 &&
-		       offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx) == 64,
-	       "CUDA_KERNEL_NODE_PARAMS_v2");
 _Static_assert(sizeof(CUctxCreateParams) == 24 && offsetof(CUctxCreateParams, cigParams) == 16, "CUctxCreateParams");
-_Static_assert(sizeof(CUipcMemHandle) == 64 && sizeof(CUipcEventHandle) == 64, "IPC handles");
-_Static_assert(sizeof(CUmulticastObjectProp) == 32 && offsetof(CUmulticastObjectProp, size) == 8, "multicast");
 
 #endif

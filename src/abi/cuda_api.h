@@ -5,6 +5,10 @@
 #define HM_ABI_CUDA_API_H
 
 #include "abi/cuda.h"
+#include "abi/cuda_array.h"
+#include "abi/cuda_graph.h"
+#include "abi/cuda_process.h"
+#include "abi/cuda_share.h"
 
 /* driver */
 CUresult cuInit(unsigned flags);
@@ -27,6 +31,8 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *pci);
 CUresult cuDeviceGetPCIBusId(char *out, int cap, CUdevice dev);
 CUresult cuDeviceCanAccessPeer(int *out, CUdevice dev, CUdevice peer);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags);
+CUresult cuCtxDisablePeerAccess(CUcontext peer);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev);
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev);
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
@@ -89,6 +95,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev);
 CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUmemLocation where);
+CUresult cuMemRangeGetAttribute(void *out, size_t out_bytes, int attribute, CUdeviceptr ptr, size_t bytes);
 CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream);
 CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t bytes, CUmemLocation where, unsigned flags, CUstream stream);
@@ -167,6 +174,7 @@ CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned value, size_t count, CU
 CUresult cuModuleLoad(CUmodule *out, const char *path);
 CUresult cuModuleLoadData(CUmodule *out, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned count, CUjit_option *options, void **values);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *bytes, CUmodule module, const char *name);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name);
 CUresult cuModuleGetFunctionCount(unsigned *out, CUmodule module);
@@ -200,6 +208,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
 					unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
 					CUstream stream, void **params);
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction function, int block_threads,
 						     size_t shared_bytes);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, CUfunction function, int block_threads,
