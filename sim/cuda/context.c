@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/host_mem.h"
 #include "sim/cuda/module.h"
@@ -77,9 +78,11 @@ CUresult cu_context_open(struct CUctx_st *ctx)
 	ctx->limits[0] = 1024;            /* stack of a thread, the driver's default */
 	ctx->limits[1] = (size_t)1 << 20; /* printf buffer */
 	ctx->limits[2] = (size_t)8 << 20; /* heap of malloc in kernels */
-	for (size_t i = 0; i < 5; i++)
-		list_init(
-			(struct link *[]) { &ctx->blocks, &ctx->streams, &ctx->events, &ctx->modules, &ctx->hosts }[i]);
+	struct link *lists[] = { &ctx->blocks, &ctx->streams, &ctx->events, &ctx->modules,
+				 &ctx->hosts,  &ctx->arrays,  &ctx->mipmaps };
+
+	for (size_t i = 0; i < HM_COUNT(lists); i++)
+		list_init(lists[i]);
 	dev->contexts++;
 	return CUDA_SUCCESS;
 }
@@ -99,6 +102,7 @@ void cu_context_close(struct CUctx_st *ctx)
 	cu_events_drop(ctx);
 	cu_modules_drop(ctx);
 	cu_hosts_drop(ctx);
+	cu_arrays_drop(ctx);
 	if (--dev->contexts == 0)
 		cu_pools_empty(ctx->device);
 	cu_discharge(ctx->device, SIM_MEM_CONTEXT, ctx->context_bytes);

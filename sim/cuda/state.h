@@ -35,7 +35,7 @@ struct CUctx_st {
 	uint64_t context_bytes; /* charged */
 	uint64_t last_ticket;   /* of all its streams */
 	struct link blocks;     /* struct cu_region kind BLOCK with room left */
-	struct link streams, events, modules, hosts;
+	struct link streams, events, modules, hosts, arrays, mipmaps;
 	size_t limits[CU_LIMITS]; /* cuCtxSetLimit; kept, without effect */
 	int cache_config, shared_config;
 };
