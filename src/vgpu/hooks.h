@@ -34,6 +34,8 @@ enum { PROC_TABLE_VERSION = 13000 };
 
 /* Looks the entry up in its driver library, if that is loaded, and fills its slot. False: the driver lacks it. */
 bool entry_bind(enum vgpu_entry entry);
+/* The driver's address of the entry; NULL: it lacks it. */
+const void *entry_real(enum vgpu_entry entry);
 /* The entry of this name, or -1. */
 int entry_find(const char *name);
 

@@ -162,6 +162,18 @@ bool entry_bind(enum vgpu_entry entry)
 	return true;
 }
 
+const void *entry_real(enum vgpu_entry entry)
+{
+	static _Atomic bool bound[ENTRY_COUNT];
+
+	if (!bound[entry]) {
+		if (!entry_bind(entry))
+			return NULL;
+		bound[entry] = true;
+	}
+	return __atomic_load_n((void **)&vgpu_real + entry, __ATOMIC_RELAXED);
+}
+
 /* What the caller's RTLD_NEXT leads to: the first definition behind the caller's object, ours left out. */
 static bool next_is_driver(const char *name, uintptr_t caller)
 {

@@ -71,7 +71,7 @@ static bool charge_growth(struct vgpu *v, struct record *pool, uint64_t reserved
 
 	pool->bytes = reserved;
 	if (growth > booked) {
-		fits = vgpu_charge(v, card, growth - booked);
+		fits = vgpu_try_charge(v, card, growth - booked);
 		if (!fits)
 			vgpu_charge_taken(v, card, growth - booked);
 	} else {
@@ -130,9 +130,7 @@ static CUresult open_request(struct pool_request *q, uint64_t bytes)
 	rc = booking_open_on(&q->b, q->device, pages);
 	if (rc != CUDA_ERROR_OUT_OF_MEMORY || q->b.card == NULL)
 		return rc;
-	pools_refresh(q->b.v);
-	rc = booking_open_on(&q->b, q->device, pages);
-	if (rc != CUDA_SUCCESS && q->b.v->mode == VGPU_ON && q->by_attribute && has_unused(q->pool, bytes))
+	if (q->b.v->mode == VGPU_ON && q->by_attribute && has_unused(q->pool, bytes))
 		rc = booking_open_on(&q->b, q->device, 0);
 	return rc;
 }

@@ -61,6 +61,16 @@ static bool any_hooked(struct variants v)
 	return false;
 }
 
+/* The slots of what we hook hold the exports' addresses: no need to look those up. */
+static const struct proc_row *hooked_row_of_address(struct variants v, const void *address)
+{
+	for (size_t i = v.first; i < v.end; i++) {
+		if (proc_rows[i].entry >= 0 && entry_real((enum vgpu_entry)proc_rows[i].entry) == address)
+			return &proc_rows[i];
+	}
+	return NULL;
+}
+
 static const struct proc_row *row_of_address(struct variants v, const void *address)
 {
 	for (size_t i = v.first; i < v.end; i++) {
@@ -118,7 +128,9 @@ static void *ours_of(const struct request *q)
 	}
 	if (!any_hooked(v))
 		return q->found;
-	row = row_of_address(v, q->found);
+	row = hooked_row_of_address(v, q->found);
+	if (row == NULL)
+		row = row_of_address(v, q->found);
 	if (row == NULL)
 		row = row_of_request(v, q);
 	return row != NULL && row->entry >= 0 ? entry_ours[row->entry] : q->found;

@@ -266,36 +266,37 @@ static bool still_there(struct vgpu *v)
 	return true;
 }
 
-static __attribute__((noinline)) bool charge_after_reaping(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
+static bool can_charge(const struct vgpu *v, const struct vgpu_card *card)
 {
-	struct region_counter *c;
-	int saved = errno;
-	bool charged = false;
-
-	if (!still_there(v))
-		return false;
-	if (reap(v, REAP_WAIT_MS) != 0)
-		charged = ledger_reserve(&v->ledger, (unsigned)card->region_card, card->limit.memory_bytes, bytes) ==
-			  LEDGER_OK;
-	errno = saved;
-	c = &v->map.r->counters[card->region_card];
-	if (!charged)
-		atomic_fetch_add_explicit(&c->refused, 1, memory_order_relaxed);
-	return charged;
+	return v->mode == VGPU_ON && card != NULL && card->region_card >= 0;
 }
 
-bool vgpu_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
+bool vgpu_try_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
 {
 	enum ledger_result r;
 
-	if (v->mode != VGPU_ON || card == NULL || card->region_card < 0)
+	if (!can_charge(v, card))
 		return false;
 	r = ledger_reserve(&v->ledger, (unsigned)card->region_card, card->limit.memory_bytes, bytes);
-	if (HM_LIKELY(r == LEDGER_OK))
-		return true;
 	if (r == LEDGER_LOST)
 		lost(v);
-	return r == LEDGER_FULL && charge_after_reaping(v, card, bytes);
+	return r == LEDGER_OK;
+}
+
+bool vgpu_charge_after_reaping(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
+{
+	int saved = errno;
+	bool charged = false;
+
+	if (can_charge(v, card) && still_there(v)) {
+		reap(v, REAP_WAIT_MS);
+		charged = vgpu_try_charge(v, card, bytes);
+		if (!charged)
+			atomic_fetch_add_explicit(&v->map.r->counters[card->region_card].refused, 1,
+						  memory_order_relaxed);
+	}
+	errno = saved;
+	return charged;
 }
 
 void vgpu_charge_taken(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)

@@ -26,23 +26,24 @@ struct vgpu_card {
 	int region_card; /* negative: not in the region; nothing may be allocated on it */
 };
 
+/* What every allocation touches stands first and together. */
 struct vgpu {
 	_Atomic uint32_t phase; /* see state.c; 0 after a fork */
 	uint32_t pid;           /* where the kernel does not wipe pages on fork */
 	bool check_pid;
-	_Atomic enum vgpu_mode mode;
-	bool told; /* why nothing may be allocated: said once, however often it is tried again */
 	bool from_env;
-	struct env_limits env;
+	bool told; /* why nothing may be allocated: said once, however often it is tried again */
+	_Atomic enum vgpu_mode mode;
+	struct ledger ledger;
+	struct region_map map;
+	_Atomic int8_t card_of[VGPU_DEVICES]; /* by CUDA device: the card's number + 1, or VGPU_CARD_... */
 	struct vgpu_card cards[HM_MAX_CARDS];
+	struct track track;
 	_Atomic uint32_t card_count;
 	_Atomic uint32_t card_lock;
-	_Atomic int8_t card_of[VGPU_DEVICES]; /* by CUDA device: the card's number + 1, or VGPU_CARD_... */
-	_Atomic uint64_t primary[VGPU_DEVICES];
 	_Atomic uint32_t pool_lock;
-	struct region_map map;
-	struct ledger ledger;
-	struct track track;
+	_Atomic uint64_t primary[VGPU_DEVICES];
+	struct env_limits env;
 };
 
 /* The state where limits hold or nothing may be allocated; NULL where there are none. errno is kept. */
@@ -53,8 +54,10 @@ struct vgpu_card *vgpu_card_of(struct vgpu *v, CUdevice device);
 /* By UUID; in env mode a new one is added with the limit of `ordinal`. */
 struct vgpu_card *vgpu_card_by_uuid(struct vgpu *v, const char *uuid, unsigned ordinal);
 
-/* Charges a card. False: over the limit, also after dead processes' charge was returned; or the region is lost. */
-bool vgpu_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+/* Charges a card. False: over the limit, or the region is lost. */
+bool vgpu_try_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+/* The same, after a refusal: dead processes' charge is returned first; what is refused now is counted. */
+bool vgpu_charge_after_reaping(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 /* Charges what is taken already, limit or not. */
 void vgpu_charge_taken(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 void vgpu_uncharge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);

@@ -10,8 +10,10 @@ import subprocess
 from figures import Figure
 
 NODE = pathlib.Path(__file__).resolve().parents[2] / "sim/nodes/t4x2.yaml"
-SPAWNS = 300  # a round
-CUDA_SPAWNS = 20
+# Many short rounds: with and without take turns fast, and a slow phase of the machine hits both.
+SPAWN_ROUNDS = 101
+SPAWNS = 20
+CUDA_SPAWNS = 3
 COUNT = 200000  # allocations and frees, or lookups
 LIVE = (1, 20000, 1000000)
 # name, arguments of vgpu_bench, goal
@@ -20,7 +22,7 @@ CALLS.append(("lookup", ("lookup", str(COUNT)), "<= peer + 100"))
 
 
 def spawn(context, program, *arguments, spawns=SPAWNS, env=None):
-    run = subprocess.run([str(context.build / "tests/spawn_bench"), str(context.rounds), str(spawns),
+    run = subprocess.run([str(context.build / "tests/spawn_bench"), str(SPAWN_ROUNDS), str(spawns),
                           str(context.build / "lib/libvgpu.so"), program, *arguments],
                          capture_output=True, text=True, check=True, env=env)
     return json.loads(run.stdout)

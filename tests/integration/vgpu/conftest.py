@@ -13,7 +13,8 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parents[2]
 BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
-NEEDED = ["lib/libvgpu.so", "sim/libcuda.so.1", "sim/libnvidia-ml.so.1", "bin/hami-simd", "bin/hami-simctl"]
+NEEDED = ["lib/libvgpu.so", "sim/libcuda.so.1", "sim/libnvidia-ml.so.1", "bin/hami-simd", "bin/hami-simctl",
+          "tests/region-tool"]
 
 
 def can_unshare():

@@ -44,6 +44,7 @@ int main(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
 	void *own = dlopen("libown_cuda.so", RTLD_NOW | RTLD_LOCAL);
+	void *(*next_of_wrapper)(void) = (void *(*)(void))dlsym(RTLD_DEFAULT, "next_of_wrapper");
 	void *(*by_version)(void *, const char *, const char *);
 
 	errno = 4711;
@@ -55,6 +56,7 @@ int main(void)
 	say("passed", dlsym(driver, "cuMemcpy"));
 	say("absent", dlsym(driver, "cuMemAlloc_v99"));
 	say("own", own != NULL ? dlsym(own, "cuMemAlloc_v2") : NULL);
+	say("next-of-wrapper", next_of_wrapper != NULL ? next_of_wrapper() : NULL);
 	by_version = (void *(*)(void *, const char *, const char *))dlsym(RTLD_DEFAULT, "dlvsym");
 	say("dlvsym", (void *)by_version);
 	say("dlsym-by-dlvsym", by_version(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5"));

@@ -131,6 +131,42 @@ def test_a_pool_that_grows_past_the_limit_is_refused(container):
     assert got == [[0, 2], 0]
 
 
+def test_a_pool_s_step_past_the_limit_is_refused(container):
+    """20 MiB fit, but the pool takes 32."""
+    got = container(24 * MIB).python("""
+        start()
+        p = c.c_uint64()
+        code = cuda.cuMemAllocAsync(c.byref(p), c.c_size_t(20 * MIB), None)
+        ok(cuda.cuCtxSynchronize())
+        print(json.dumps([code, p.value, used(), alloc(24 * MIB)[0]]))
+    """)
+    assert got == [2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("then", ["cuMemAllocAsync", "cuMemAlloc_v2"])
+def test_what_a_pool_gave_back_unseen_can_be_had(container, then):
+    got = container(64 * MIB).python("""
+        start()
+        p = c.c_uint64()
+        ok(cuda.cuMemAllocAsync(c.byref(p), c.c_size_t(64 * MIB), None))
+        ok(cuda.cuMemFreeAsync(p, None))
+        ok(cuda.cuCtxSynchronize())
+        print(json.dumps(getattr(cuda, sys.argv[1])(c.byref(p), c.c_size_t(64 * MIB), None)))
+    """, args=[then])
+    assert got == 0
+
+
+def test_a_free_that_fails_keeps_the_charge(container):
+    got = container(64 * MIB).python("""
+        start()
+        code, p = alloc(60 * MIB)
+        ok(code)
+        failed = cuda.cuMemFreeAsync(c.c_uint64(p), c.c_void_p(0xdead0))
+        print(json.dumps([failed != 0, used(), free(p), used(), free(p) != 0, used()]))
+    """)
+    assert got == [True, 60 * MIB, 0, 0, True, 0]
+
+
 def test_a_mapping_keeps_a_released_handle_charged(container):
     got = container(64 * MIB).python("""
         start()
@@ -207,6 +243,46 @@ def test_a_forked_child_starts_with_nothing(container):
         print(json.dumps([codes, used()]))
     """)
     assert got == [[2, 0], 20 * MIB]
+
+
+def test_a_forked_child_without_exec_has_a_slot_of_its_own(container):
+    c = container(64 * MIB)
+    got = c.python("""
+        import json
+        def nvml_memory():
+            nvml = c.CDLL("libnvidia-ml.so.1")
+            ok(nvml.nvmlInit_v2())
+            dev, one = c.c_void_p(), (c.c_uint64 * 3)()
+            ok(nvml.nvmlDeviceGetHandleByIndex_v2(0, c.byref(dev)))
+            ok(nvml.nvmlDeviceGetMemoryInfo(dev, one))
+            return list(one)
+        start()
+        ok(alloc(20 * MIB)[0])
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.write(w, json.dumps(nvml_memory()).encode())
+            os.kill(os.getpid(), 9)
+        os.wait()
+        print(json.dumps([json.loads(os.read(r, 100)), used()]))
+    """)
+    assert got == [[64 * MIB, 44 * MIB, 20 * MIB], 20 * MIB]
+    s = c.snapshot()
+    assert s["attached"] == 2 and s["reaped"] == 1
+
+
+def test_any_uid_is_held(container):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    c = container(64 * MIB)
+    for folder in (c.folder.parent, c.node.folder):
+        folder.chmod(0o755)
+    got = c.python("""
+        os.setgid(65534)
+        os.setuid(65534)
+        start()
+        print(json.dumps([alloc(60 * MIB)[0], alloc(6 * MIB)[0], used()]))
+    """)
+    assert got == [0, 2, 60 * MIB]
 
 
 def test_exec_returns_the_old_image_s_charge(container):

@@ -148,6 +148,19 @@ def test_every_way_reaches_the_hook():
     assert got["deepbind-dlsym"] == "libcuda.so.1"
 
 
+def test_a_wrapper_behind_us_reaches_the_hook():
+    got = probe(f"{VGPU} {FAKES}/helpers/libwraps_cuda.so")
+    assert got["next-of-wrapper"] == "libvgpu.so"
+    assert probe(f"{FAKES}/helpers/libwraps_cuda.so")["next-of-wrapper"] == "libcuda.so.1"
+
+
+def test_nothing_is_offered_without_a_driver():
+    code = "import ctypes\nprint(hasattr(ctypes.CDLL(None), 'cuMemAlloc_v2'), hasattr(ctypes.CDLL(None), 'nvmlDeviceGetMemoryInfo'))"
+    done = subprocess.run([sys.executable, "-c", code], env={"LD_PRELOAD": str(VGPU)}, capture_output=True, text=True,
+                          check=False)
+    assert done.stdout == "False False\n", done.stderr
+
+
 def test_nothing_changes_without_the_preload():
     got = probe("")
     assert "libvgpu.so" not in got.values()
