@@ -1,5 +1,6 @@
 """The tools that judge the others: the report of results, the packages, the progress of long steps."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -105,6 +106,8 @@ def test_progress_passes_what_is_not_progress():
 
 def test_what_was_installed_finds_its_own_parts(build, short_tmp):
     """The agent its libvgpu.so, hami-simctl its daemon and its driver libraries, from the folders of make install."""
+    if not os.access(build, os.W_OK):
+        pytest.skip("cmake --install leaves a list in the build folder, which is somebody else's")
     prefix, sim, cdi = short_tmp / "usr", short_tmp / "sim", short_tmp / "cdi"
     subprocess.run(["cmake", "--install", str(build), "--prefix", str(prefix)], check=True, capture_output=True)
     simctl = [str(prefix / "bin/hami-simctl"), f"--dir={sim}"]
