@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,18 +122,5 @@ int file_mkdirs(const char *path, mode_t mode, struct hm_err *e)
 			return hm_err_errno(e, errno == EEXIST ? ENOTDIR : errno, "make folder %s", part);
 		*at = keep;
 	}
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
-
-int file_remove_tree(const char *path, struct hm_err *e)
-{
-	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
-		return hm_err_errno(e, errno, "remove %s", path);
 	return 0;
 }

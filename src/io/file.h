@@ -22,7 +22,11 @@ int file_swap(const char *path, const void *bytes, size_t n, mode_t mode, struct
 /* The folder and its missing parents. An existing folder is fine (its mode stays). */
 int file_mkdirs(const char *path, mode_t mode, struct hm_err *e) HM_MUST_USE;
 
-/* Removes a folder with all in it, without following links; absent is fine. */
+/* Removes a folder with all in it, however deep, without following links, also where somebody still writes to it (then
+ * it may fail, but touches nothing outside). Absent is fine. */
 int file_remove_tree(const char *path, struct hm_err *e) HM_MUST_USE;
+
+/* The same, at most so many names at a time (10 to 20 us each): -HM_EAGAIN where there are more. */
+int file_remove_some(const char *path, unsigned most, struct hm_err *e) HM_MUST_USE;
 
 #endif

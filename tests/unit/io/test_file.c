@@ -191,6 +191,92 @@ static void remove_tree_removes_all_and_follows_no_link(void **state)
 	assert_true(temp_exists("keep/file"));
 }
 
+/* What a container can leave behind: folders deeper than a path may be long. */
+static void remove_tree_removes_what_no_path_reaches(void **state)
+{
+	enum { DEPTH = 600 };
+	int fd = AT_FDCWD;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(mkdir(temp_path("t"), 0755), 0);
+	fd = open(temp_path("t"), O_RDONLY | O_DIRECTORY);
+	for (int i = 0; i < DEPTH; i++) {
+		int inner;
+
+		assert_int_equal(mkdirat(fd, "a-folder", 0755), 0);
+		close(openat(fd, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		inner = openat(fd, "a-folder", O_RDONLY | O_DIRECTORY);
+		assert_true(inner >= 0);
+		close(fd);
+		fd = inner;
+	}
+	close(fd);
+	assert_int_equal(file_remove_tree(temp_path("t"), &e), 0);
+	assert_false(temp_exists("t"));
+}
+
+static void remove_some_stops_in_between(void **state)
+{
+	struct hm_err e;
+	int r, calls = 0;
+
+	(void)state;
+	assert_int_equal(file_mkdirs(temp_path("t/a/b/c"), 0755, &e), 0);
+	for (int i = 0; i < 20; i++) {
+		char name[40];
+
+		snprintf(name, sizeof name, i % 2 == 0 ? "t/f%d" : "t/a/b/f%d", i);
+		temp_write(name, "");
+	}
+	while ((r = file_remove_some(temp_path("t"), 5, &e)) == -HM_EAGAIN) {
+		assert_true(temp_exists("t"));
+		assert_true(++calls < 20);
+	}
+	assert_int_equal(r, 0);
+	assert_true(calls >= 4);
+	assert_false(temp_exists("t"));
+}
+
+/* A container that still runs may put a link in a folder's place at any moment: here another process does so all the
+ * time. With a removal by paths, one run in three found files gone outside. */
+static void remove_tree_is_not_led_outside(void **state)
+{
+	enum { ROUNDS = 60, FILES = 200 };
+	struct hm_err e;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		pid_t swapper;
+
+		assert_int_equal(file_mkdirs(temp_path("t/u/a"), 0755, &e), 0);
+		assert_int_equal(file_mkdirs(temp_path("keep"), 0755, &e), 0);
+		for (int i = 0; i < FILES; i++) {
+			char name[40];
+
+			snprintf(name, sizeof name, "t/u/a/f%d", i);
+			temp_write(name, "");
+			snprintf(name, sizeof name, "keep/f%d", i);
+			temp_write(name, "");
+		}
+		assert_int_equal(symlink(temp_path("keep"), temp_path("t/u/s")), 0);
+		swapper = fork();
+		if (swapper == 0) {
+			char a[300], s[300];
+
+			snprintf(a, sizeof a, "%s", temp_path("t/u/a"));
+			snprintf(s, sizeof s, "%s", temp_path("t/u/s"));
+			for (;;)
+				renameat2(AT_FDCWD, a, AT_FDCWD, s, RENAME_EXCHANGE);
+		}
+		(void)!file_remove_tree(temp_path("t"), &e);
+		kill(swapper, SIGKILL);
+		assert_int_equal(waitpid(swapper, NULL, 0), swapper);
+		assert_int_equal(temp_count("keep"), FILES);
+		assert_int_equal(file_remove_tree(temp_path("t"), &e), 0);
+	}
+}
+
 static void remove_tree_says_what_it_could_not_remove(void **state)
 {
 	struct hm_err e = { 0 };
@@ -233,6 +319,9 @@ int main(void)
 		TEST(a_write_that_breaks_off_leaves_the_old_file),
 		TEST(mkdirs_makes_what_is_missing),
 		TEST(remove_tree_removes_all_and_follows_no_link),
+		TEST(remove_tree_removes_what_no_path_reaches),
+		TEST(remove_some_stops_in_between),
+		TEST(remove_tree_is_not_led_outside),
 		TEST(remove_tree_says_what_it_could_not_remove),
 		TEST(survives_every_failed_allocation),
 	};
