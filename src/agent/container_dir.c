@@ -14,6 +14,9 @@
 #include "region/limit_file.h"
 #include "region/region.h"
 
+/* What lies in the usage folder is the container's doing: a million files must not keep an Allocate waiting. */
+enum { REMOVE_AT_ONCE = 2000 };
+
 static void limits_of(const struct claim *c, struct limits *out)
 {
 	*out = (struct limits) { .count = c->card_count, .priority = 1 };
@@ -91,5 +94,5 @@ int container_dir_write(const struct agent_paths *p, const struct claim *c, stru
 
 int container_dir_remove(const struct agent_paths *p, uint64_t number, struct hm_err *e)
 {
-	return file_remove_tree(agent_path_alloc(p, number, "").s, e);
+	return file_remove_some(agent_path_alloc(p, number, "").s, REMOVE_AT_ONCE, e);
 }

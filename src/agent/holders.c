@@ -158,65 +158,72 @@ static bool inner_pid_of(const char *text, size_t n, uint64_t *out)
 	return tab != NULL && num_u64(tab + 1, (size_t)(end - tab - 1), UINT32_MAX, out);
 }
 
-static bool is_process(const char *proc, const char *pid, const struct region_process *p)
-{
-	hm_auto_str text = { 0 };
-	char path[PATH_MAX];
-	struct hm_err e;
-	struct stat ns;
-	uint64_t v;
-
-	hm_fmt(path, sizeof path, "%s/%s/ns/pid", proc, pid);
-	if (stat(path, &ns) < 0 || ns.st_ino != p->pid_namespace)
-		return false;
-	hm_fmt(path, sizeof path, "%s/%s/status", proc, pid);
-	if (file_read(path, 65536, &text, &e) < 0 || !inner_pid_of(str_text(&text), text.n, &v) || v != p->pid)
-		return false;
-	hm_fmt(path, sizeof path, "%s/%s/stat", proc, pid);
-	return file_read(path, 65536, &text, &e) == 0 && start_time_of(str_text(&text), text.n, &v) &&
-	       v == p->start_time;
-}
+/* What there was when it was first asked. /proc is looked through once, whatever a region says: the region is its
+ * container's to write, and 1,024 invented processes must not cost 1,024 looks. */
+struct process {
+	char pid[12]; /* as the folder's name */
+	ino_t pid_namespace;
+	bool known; /* the rest; 0 where the process is gone by now */
+	uint64_t inner_pid, start_time;
+};
 
 struct holder_pids {
 	char *proc;
-	ino_t *namespaces;
+	bool looked;
+	struct process *processes;
 	size_t count, cap;
-	bool incomplete; /* memory was short: nobody is called dead */
+	bool incomplete; /* memory was short, or /proc cannot be read: nobody is called dead */
 };
 
-static void note_namespace(struct holder_pids *h, const char *pid)
+static void note_process(struct holder_pids *h, const char *pid)
 {
+	struct process p = { .known = false };
 	char path[PATH_MAX];
 	struct stat ns;
 
 	hm_fmt(path, sizeof path, "%s/%s/ns/pid", h->proc, pid);
-	if (stat(path, &ns) < 0)
+	if (hm_fmt(p.pid, sizeof p.pid, "%s", pid) >= sizeof p.pid || stat(path, &ns) < 0)
 		return;
-	for (size_t i = 0; i < h->count; i++)
-		if (h->namespaces[i] == ns.st_ino)
-			return;
-	if (!HM_PUSH(h->namespaces, h->count, h->cap, ns.st_ino))
+	p.pid_namespace = ns.st_ino;
+	if (!HM_PUSH(h->processes, h->count, h->cap, p))
 		h->incomplete = true;
+}
+
+static void look(struct holder_pids *h)
+{
+	DIR *dir = opendir(h->proc);
+	struct dirent *d;
+
+	h->looked = true;
+	h->incomplete = dir == NULL;
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (is_pid(d->d_name))
+			note_process(h, d->d_name);
+	if (dir != NULL)
+		closedir(dir);
+}
+
+static void learn(const struct holder_pids *h, struct process *p)
+{
+	hm_auto_str text = { 0 };
+	char path[PATH_MAX];
+	struct hm_err e;
+
+	p->known = true;
+	hm_fmt(path, sizeof path, "%s/%s/status", h->proc, p->pid);
+	if (file_read(path, 65536, &text, &e) < 0 || !inner_pid_of(str_text(&text), text.n, &p->inner_pid))
+		return;
+	hm_fmt(path, sizeof path, "%s/%s/stat", h->proc, p->pid);
+	if (file_read(path, 65536, &text, &e) < 0 || !start_time_of(str_text(&text), text.n, &p->start_time))
+		p->inner_pid = 0;
 }
 
 int holder_pids_new(const char *proc, struct holder_pids **out, struct hm_err *e)
 {
 	hm_auto(holder_pids) *h = calloc(1, sizeof *h);
-	DIR *dir = opendir(proc);
-	struct dirent *d;
 
-	if (dir == NULL)
-		return hm_err_errno(e, errno, "read %s", proc);
-	if (h != NULL)
-		h->proc = strdup(proc);
-	if (h == NULL || h->proc == NULL) {
-		closedir(dir);
+	if (h == NULL || (h->proc = strdup(proc)) == NULL)
 		return hm_err_set(e, HM_ENOMEM, "look at running processes");
-	}
-	while ((d = readdir(dir)) != NULL)
-		if (is_pid(d->d_name))
-			note_namespace(h, d->d_name);
-	closedir(dir);
 	*out = HM_STEAL(h);
 	return 0;
 }
@@ -226,32 +233,28 @@ void holder_pids_free(struct holder_pids *h)
 	if (h == NULL)
 		return;
 	free(h->proc);
-	free(h->namespaces);
+	free(h->processes);
 	free(h);
-}
-
-static bool has_namespace(const struct holder_pids *h, uint64_t ino)
-{
-	for (size_t i = 0; i < h->count; i++)
-		if (h->namespaces[i] == ino)
-			return true;
-	return false;
 }
 
 bool holder_pids_alive(const struct region_process *p, void *arg)
 {
-	const struct holder_pids *h = arg;
-	struct dirent *d;
-	bool alive;
-	DIR *dir;
+	struct holder_pids *h = arg;
 
-	if (!h->incomplete && !has_namespace(h, p->pid_namespace))
-		return false;
-	dir = opendir(h->proc);
-	alive = dir == NULL || h->incomplete; /* a charge is not given back on a guess */
-	while (!alive && (d = readdir(dir)) != NULL)
-		alive = is_pid(d->d_name) && is_process(h->proc, d->d_name, p);
-	if (dir != NULL)
-		closedir(dir);
-	return alive;
+	/* Not before it is asked: who stands in the region started before this look. */
+	if (!h->looked)
+		look(h);
+	if (h->incomplete)
+		return true; /* a charge is not given back on a guess */
+	for (size_t i = 0; i < h->count; i++) {
+		struct process *at = &h->processes[i];
+
+		if (at->pid_namespace != p->pid_namespace)
+			continue;
+		if (!at->known)
+			learn(h, at);
+		if (at->inner_pid != 0 && at->inner_pid == p->pid && at->start_time == p->start_time)
+			return true;
+	}
+	return false;
 }

@@ -23,8 +23,7 @@ HM_DEFINE_AUTO(holders, holders_free);
 bool holders_mounted(const struct holders *h, const char *host_path);
 size_t holders_containers(const struct holders *h); /* mount namespaces with a usage folder of somebody's */
 
-/* Answers region_reap's question, whether a process lives, for one look at /proc. Which pid namespaces there are is
- * read once: those of an ended container are gone, and with them all its processes. */
+/* Answers region_reap's question, whether a process lives, by one look at /proc, taken when it is first asked. */
 struct holder_pids;
 int holder_pids_new(const char *proc, struct holder_pids **out, struct hm_err *e) HM_MUST_USE;
 void holder_pids_free(struct holder_pids *h);

@@ -168,9 +168,11 @@ static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
 
 static void end(struct reconcile *r, uint64_t number, const char *why)
 {
-	struct hm_err e;
+	struct hm_err e = { 0 };
 
-	if (binding_remove(r->config.paths, r->config.claims, number, &e) < 0)
+	if (binding_remove(r->config.paths, r->config.claims, number, &e) == -HM_EAGAIN)
+		log_v(1, "much is left behind by a container; going on later", KV_U64("number", number));
+	else if (e.code != 0)
 		log_warn("cannot clean up behind a container; trying again", KV_U64("number", number), KV_ERR(&e));
 	else
 		log_info("cleaned up behind a container", KV_U64("number", number), KV("why", why));

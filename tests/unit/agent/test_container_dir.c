@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "harness/temp.h"
@@ -97,6 +98,29 @@ static void remove_takes_all_and_absent_is_fine(void **state)
 	claim_fini(&c);
 }
 
+/* The agent's loop must not stand still for as long as a container likes. */
+static void much_is_removed_bit_by_bit(void **state)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	struct hm_err e;
+	int r, calls = 1;
+
+	(void)state;
+	write_dir(&c);
+	for (int i = 0; i < 4500; i++) {
+		char name[60];
+
+		snprintf(name, sizeof name, "s/alloc/7/usage/%d", i);
+		assert_int_equal(symlink("x", temp_path(name)), 0);
+	}
+	for (; (r = container_dir_remove(&paths, 7, &e)) == -HM_EAGAIN; calls++)
+		assert_true(calls < 10);
+	assert_int_equal(r, 0);
+	assert_int_equal(calls, 3);
+	assert_int_equal(temp_count("s/alloc"), 0);
+	claim_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -104,6 +128,7 @@ int main(void)
 		TEST(all_is_there_with_its_mode_whatever_the_umask),
 		TEST(the_same_again_keeps_files_and_another_limit_does_not),
 		TEST(remove_takes_all_and_absent_is_fine),
+		TEST(much_is_removed_bit_by_bit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,35 @@ static void a_process_is_pid_start_time_and_namespace(void **state)
 			fail_msg("row %zu", i);
 }
 
+/* A region may say anything; answering costs one look at each process, not one for each line of the region. */
+static void many_invented_processes_cost_one_look(void **state)
+{
+	ino_t ns = make_process("100", "\t100\t7", 555);
+	const struct region_process real = { 7, 555, ns, { 0 } };
+	struct region_process invented = { 8, 1, ns, { 0 } };
+	hm_auto(holder_pids) *pids = NULL;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(holder_pids_new(temp_path("proc"), &pids, &e), 0);
+	assert_false(holder_pids_alive(&invented, pids));
+	assert_int_equal(file_remove_tree(temp_path("proc"), &e), 0);
+	for (invented.start_time = 2; invented.start_time < 1024; invented.start_time++)
+		assert_false(holder_pids_alive(&invented, pids));
+	assert_true(holder_pids_alive(&real, pids));
+}
+
+static void without_proc_nobody_is_dead(void **state)
+{
+	const struct region_process p = { 7, 555, 1, { 0 } };
+	hm_auto(holder_pids) *pids = NULL;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(holder_pids_new(temp_path("none"), &pids, &e), 0);
+	assert_true(holder_pids_alive(&p, pids));
+}
+
 static void the_real_proc_knows_this_process(void **state)
 {
 	struct region_process p = { .pid = (uint32_t)getpid() };
@@ -150,7 +179,9 @@ static int scenario(void *arg)
 	(void)arg;
 	if (holders_scan(temp_path("proc"), &h, &e) < 0)
 		return -1;
-	return holder_pids_new(temp_path("proc"), &pids, &e);
+	if (holder_pids_new(temp_path("proc"), &pids, &e) < 0)
+		return -1;
+	return holder_pids_alive(&(struct region_process) { 10, 1, 1, { 0 } }, pids) ? -1 : 0;
 }
 
 static void allocation_failures(void **state)
@@ -167,6 +198,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
 		TEST(a_mounted_file_is_found_by_what_it_is), TEST(a_containers_symbolic_link_cannot_keep_anothers_slot),
 		TEST(a_namespace_is_looked_into_once),       TEST(a_process_is_pid_start_time_and_namespace),
+		TEST(many_invented_processes_cost_one_look), TEST(without_proc_nobody_is_dead),
 		TEST(the_real_proc_knows_this_process),      TEST(allocation_failures),
 	};
 
