@@ -16,6 +16,7 @@
 static struct {
 	int ready, cards, mib, lost, hang;
 } now;
+static int initialised; /* since the driver was last away: a reloaded one wants a new nvmlInit */
 
 static void read_file(void)
 {
@@ -53,6 +54,7 @@ int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
 	look();
+	initialised = now.ready;
 	return now.ready ? NVML_SUCCESS : NVML_ERROR_DRIVER_NOT_LOADED;
 }
 
@@ -67,7 +69,8 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 {
 	look();
 	*count = (unsigned)now.cards;
-	return now.ready ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+	initialised = initialised && now.ready;
+	return initialised ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device);
