@@ -35,7 +35,7 @@ int hm_err_set(struct hm_err *e, int code, const char *fmt, ...) HM_PRINTF(3, 4)
  * HM_EPERM) and ": <text of errnum>" behind the message. */
 int hm_err_errno(struct hm_err *e, int errnum, const char *fmt, ...) HM_PRINTF(3, 4);
 
-/* Prefix the message with "<fmt>: ". Returns -e->code (-HM_EINTERNAL where e is NULL). */
+/* Prefix the message with "<fmt>: ". Returns -e->code; where e is NULL the cause is not known here: -HM_EINTERNAL. */
 int hm_err_wrap(struct hm_err *e, const char *fmt, ...) HM_PRINTF(2, 3);
 
 /* The code's name, as "out of memory"; "unknown error" for others. */

@@ -12,7 +12,6 @@ struct loop;
 struct loop_fd;
 struct loop_timer;
 struct loop_signal;
-struct event_base;
 
 int loop_new(struct loop **out, struct hm_err *e) HM_MUST_USE;
 void loop_free(struct loop *l); /* all that hangs on it must be freed before */
@@ -50,8 +49,5 @@ int loop_signal_new(struct loop *l, int signo, void (*cb)(void *arg), void *arg,
 		    struct hm_err *e) HM_MUST_USE;
 void loop_signal_free(struct loop_signal *s);
 HM_DEFINE_AUTO(loop_signal, loop_signal_free);
-
-/* libevent's base, for io/ itself (HTTP server, curl). */
-struct event_base *loop_base(struct loop *l);
 
 #endif

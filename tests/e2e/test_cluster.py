@@ -10,6 +10,7 @@ import time
 import pytest
 
 from node.base import BUILD, MIB, Pod, wait_until
+from node.fixtures import clean, serve  # noqa: F401  (pytest runs clean)
 from node.real import CLUSTER, RealNode
 from node.scenarios import *  # noqa: F401,F403  (pytest collects the shared tests)
 from node.scenarios import PROBE, hold, probe_json, slice_bytes
@@ -22,24 +23,11 @@ def node():
     folder = tempfile.mkdtemp(prefix="hami-e2e-")
     it = RealNode(folder, card_file="a100x8-nvlink.yaml", slots=6)
     try:
-        it.up()
-        it.driver_up()
-        it.start_agent()
-        wait_until("allocatable", 60, lambda: it.allocatable() == 8 * 6, every=0.2)
+        serve(it, 8 * 6)
         yield it
     finally:
         it.down()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True)
-def clean(node):
-    yield
-    node.delete_all()
-    if node.agent is None or node.agent.poll() is not None:
-        node.agent = None
-        node.start_agent()
-        wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
 
 
 def running_seconds(node, pods):
