@@ -87,7 +87,7 @@ int container_start(const struct container_start_tools *t, const char *const *id
 	struct hm_err why = { 0 };
 	size_t target_count;
 
-	if (checkpoint_read(t->binding.paths->checkpoint.s, &checkpoint, &why) < 0)
+	if (checkpoint_read(t->binding.paths->checkpoint.s, t->resource, &checkpoint, &why) < 0)
 		log_warn("the kubelet's checkpoint cannot be read; going by the Allocate calls that are remembered",
 			 KV_ERR(&why));
 	facts.checkpoint = checkpoint;

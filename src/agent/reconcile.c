@@ -85,7 +85,7 @@ uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
 	for (size_t i = 0; i < found.count; i++)
 		max = HM_MAX(max, found.items[i]);
 	free(found.items);
-	if (checkpoint_read(p->checkpoint.s, &checkpoint, &e) == 0) {
+	if (checkpoint_read(p->checkpoint.s, resource, &checkpoint, &e) == 0) {
 		uint64_t listed = max_listed(checkpoint, resource);
 
 		max = HM_MAX(max, listed);
@@ -151,7 +151,7 @@ static bool is_listed(const struct reconcile *r, const struct checkpoint *checkp
 static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
 {
 	struct hm_err e;
-	int code = checkpoint_read(r->config.paths->checkpoint.s, out, &e);
+	int code = checkpoint_read(r->config.paths->checkpoint.s, r->config.resource, out, &e);
 
 	if (code == -HM_ENOTFOUND) {
 		*out = calloc(1, sizeof **out);

@@ -215,7 +215,15 @@ static int read_entry(const cJSON *entry, struct checkpoint_entry *out, struct h
 	return read_answer(entry, out, e);
 }
 
-static int read_entries(const cJSON *root, struct checkpoint *c, struct hm_err *e)
+/* What other plugins let the kubelet keep is their affair, and must not make our own unreadable. */
+static bool is_of_other(const cJSON *entry, const char *resource)
+{
+	const cJSON *name = cJSON_GetObjectItemCaseSensitive(entry, "ResourceName");
+
+	return resource != NULL && cJSON_IsString(name) && strcmp(name->valuestring, resource) != 0;
+}
+
+static int read_entries(const cJSON *root, const char *resource, struct checkpoint *c, struct hm_err *e)
 {
 	const cJSON *data = member(root, "Data", e), *list, *it;
 	size_t count;
@@ -237,6 +245,8 @@ static int read_entries(const cJSON *root, struct checkpoint *c, struct hm_err *
 		return hm_err_set(e, HM_ENOMEM, "%zu entries", count);
 	cJSON_ArrayForEach(it, list)
 	{
+		if (is_of_other(it, resource))
+			continue;
 		if (read_entry(it, &c->entries[c->count++], e) < 0)
 			return hm_err_wrap(e, "entry %zu", c->count - 1);
 	}
@@ -249,7 +259,7 @@ static bool has_nul(const char *text, size_t n)
 	return memchr(text, '\0', n) != NULL || memmem(text, n, "\\u0000", 6) != NULL;
 }
 
-static int parse(const char *text, size_t n, struct checkpoint **out, struct hm_err *e)
+static int parse(const char *text, size_t n, const char *resource, struct checkpoint **out, struct hm_err *e)
 {
 	hm_auto(cJSON) *root = NULL;
 	hm_auto(checkpoint) *c = NULL;
@@ -265,21 +275,21 @@ static int parse(const char *text, size_t n, struct checkpoint **out, struct hm_
 	c = calloc(1, sizeof *c);
 	if (c == NULL)
 		return hm_err_set(e, HM_ENOMEM, "checkpoint");
-	if (read_entries(root, c, e) < 0)
+	if (read_entries(root, resource, c, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(c);
 	return 0;
 }
 
-int checkpoint_parse(const char *text, size_t n, struct checkpoint **out, struct hm_err *e)
+int checkpoint_parse(const char *text, size_t n, const char *resource, struct checkpoint **out, struct hm_err *e)
 {
 	struct hm_err own;
 
 	e = e != NULL ? e : &own;
-	return parse(text, n, out, e) < 0 ? hm_err_wrap(e, "kubelet checkpoint") : 0;
+	return parse(text, n, resource, out, e) < 0 ? hm_err_wrap(e, "kubelet checkpoint") : 0;
 }
 
-int checkpoint_read(const char *path, struct checkpoint **out, struct hm_err *e)
+int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e)
 {
 	hm_auto_str text = { 0 };
 	struct hm_err own;
@@ -287,7 +297,7 @@ int checkpoint_read(const char *path, struct checkpoint **out, struct hm_err *e)
 	e = e != NULL ? e : &own;
 	if (file_read(path, CHECKPOINT_MAX_BYTES, &text, e) < 0)
 		return hm_err_wrap(e, "kubelet checkpoint");
-	if (checkpoint_parse(str_text(&text), text.n, out, e) < 0)
+	if (checkpoint_parse(str_text(&text), text.n, resource, out, e) < 0)
 		return hm_err_wrap(e, "read %s", path);
 	return 0;
 }

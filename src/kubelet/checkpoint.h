@@ -22,9 +22,11 @@ struct checkpoint {
 
 enum { CHECKPOINT_MAX_BYTES = 64 * 1024 * 1024 };
 
-int checkpoint_parse(const char *text, size_t n, struct checkpoint **out, struct hm_err *e) HM_MUST_USE;
+/* The entries of `resource`; others are not looked at. NULL: all. */
+int checkpoint_parse(const char *text, size_t n, const char *resource, struct checkpoint **out,
+		     struct hm_err *e) HM_MUST_USE;
 /* Reads and parses the file. -HM_ENOTFOUND where there is none. */
-int checkpoint_read(const char *path, struct checkpoint **out, struct hm_err *e) HM_MUST_USE;
+int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e) HM_MUST_USE;
 void checkpoint_free(struct checkpoint *c);
 HM_DEFINE_AUTO(checkpoint, checkpoint_free);
 

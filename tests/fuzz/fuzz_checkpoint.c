@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	hm_auto(checkpoint) *c = NULL;
 	struct hm_err e;
 
-	if (checkpoint_parse((const char *)data, n, &c, &e) < 0)
+	if (checkpoint_parse((const char *)data, n, NULL, &c, &e) < 0)
 		return 0;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct checkpoint_entry *entry = &c->entries[i], *found;

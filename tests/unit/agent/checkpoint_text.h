@@ -27,7 +27,7 @@ static inline struct checkpoint *make_checkpoint(const char *entries)
 	int n = snprintf(text, sizeof text,
 			 "{\"Data\":{\"PodDeviceEntries\":[%s],\"RegisteredDevices\":{}},\"Checksum\":1}", entries);
 
-	if (checkpoint_parse(text, (size_t)n, &c, &e) < 0)
+	if (checkpoint_parse(text, (size_t)n, NULL, &c, &e) < 0)
 		fail_msg("%s", e.msg);
 	return c;
 }

@@ -41,7 +41,7 @@ static void real_kubelet(void **state)
 	struct hm_err e = { 0 };
 
 	(void)state;
-	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-init-sidecar-two.json", &c, &e), 0);
+	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-init-sidecar-two.json", NULL, &c, &e), 0);
 	assert_int_equal(c->count, 6);
 	for (size_t i = 0; i < HM_COUNT(cases); i++) {
 		size_t at = 0;
@@ -69,11 +69,11 @@ static void empty(void **state)
 	size_t at = 0;
 
 	(void)state;
-	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-empty.json", &c, &e), 0);
+	assert_int_equal(checkpoint_read(HM_GOLDEN "checkpoint-empty.json", NULL, &c, &e), 0);
 	assert_int_equal(c->count, 0);
 	assert_null(checkpoint_match(c, "r", NULL, 0, &at));
 	checkpoint_free(HM_STEAL(c));
-	assert_int_equal(checkpoint_read(HM_GOLDEN "no-such-file", &c, &e), -HM_ENOTFOUND);
+	assert_int_equal(checkpoint_read(HM_GOLDEN "no-such-file", NULL, &c, &e), -HM_ENOTFOUND);
 	assert_null(c);
 }
 
@@ -92,7 +92,7 @@ static void numa_and_annotations(void **state)
 	size_t at = 0;
 
 	(void)state;
-	if (checkpoint_parse(text, sizeof text - 1, &c, &e) < 0)
+	if (checkpoint_parse(text, sizeof text - 1, NULL, &c, &e) < 0)
 		fail_msg("%s", e.msg);
 	m = checkpoint_match(c, "r", want, 3, &at);
 	assert_non_null(m);
@@ -142,12 +142,35 @@ static void refused(void **state)
 		struct checkpoint *c = NULL;
 		struct hm_err e = { 0 };
 
-		if (checkpoint_parse(cases[i].text, strlen(cases[i].text), &c, &e) == 0)
+		if (checkpoint_parse(cases[i].text, strlen(cases[i].text), NULL, &c, &e) == 0)
 			fail_msg("taken: %s", cases[i].text);
 		assert_null(c);
 		assert_memory_equal(e.msg, "kubelet checkpoint: ", 20);
 		assert_string_equal(e.msg + 20, cases[i].msg);
 	}
+}
+
+/* Another plugin's entry may say what it likes; one of our own may not. */
+static void anothers_entry_is_not_looked_at(void **state)
+{
+	static const char text[] = HEAD ENTRY("null", "\"!\"") "," ENTRY(
+		"{\"0\":[\"a\\n\"]}", "3") ","
+					   "{\"PodUID\":\"u\",\"ContainerName\":\"c\",\"ResourceName\":\"ours\","
+					   "\"DeviceIDs\":{\"0\":[\"a\"]},"
+					   "\"AllocResp\":\"KgMKAXg=\"}" TAIL;
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e = { 0 };
+
+	(void)state;
+	if (checkpoint_parse(text, sizeof text - 1, "ours", &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(c->count, 1);
+	assert_string_equal(c->entries[0].resource, "ours");
+	assert_string_equal(c->entries[0].cdi_names[0], "x");
+	checkpoint_free(c);
+	c = NULL;
+	assert_int_equal(checkpoint_parse(text, sizeof text - 1, "r", &c, &e), -HM_EPROTO);
+	assert_int_equal(checkpoint_parse(text, sizeof text - 1, NULL, &c, &e), -HM_EPROTO);
 }
 
 /* Cut anywhere, a real file is refused. */
@@ -159,7 +182,7 @@ static void cut(void **state)
 	for (size_t n = 0; n < sizeof text - 1; n++) {
 		struct checkpoint *c = NULL;
 
-		assert_true(checkpoint_parse(text, n, &c, NULL) < 0);
+		assert_true(checkpoint_parse(text, n, NULL, &c, NULL) < 0);
 		assert_null(c);
 	}
 }
@@ -184,7 +207,7 @@ static int scenario(void *arg)
 
 	(void)arg;
 	cJSON_InitHooks(&hooks); /* cJSON's allocations fail too */
-	r = checkpoint_parse(text, sizeof text - 1, &c, &e);
+	r = checkpoint_parse(text, sizeof text - 1, NULL, &c, &e);
 	cJSON_InitHooks(NULL);
 	if (r < 0)
 		assert_null(c);
@@ -200,8 +223,13 @@ static void sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(real_kubelet), cmocka_unit_test(empty), cmocka_unit_test(numa_and_annotations),
-		cmocka_unit_test(refused),      cmocka_unit_test(cut),   cmocka_unit_test(sweep),
+		cmocka_unit_test(real_kubelet),
+		cmocka_unit_test(empty),
+		cmocka_unit_test(numa_and_annotations),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(cut),
+		cmocka_unit_test(anothers_entry_is_not_looked_at),
+		cmocka_unit_test(sweep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
