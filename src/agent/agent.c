@@ -221,11 +221,23 @@ static bool library_in_use(const char *path, void *arg)
 	return holders_mounted(arg, path);
 }
 
+/* Classic answers lie in the kubelet's checkpoint and name the library by its path: a container that is between two
+ * starts has nothing mounted and still needs it there. */
+static bool any_classic(const struct claims *claims)
+{
+	for (size_t i = 0; i < claims_count(claims); i++)
+		if (claims_at(claims, i)->state != CLAIM_ENDED && claims_at(claims, i)->cdi[0] == '\0')
+			return true;
+	return false;
+}
+
 static void clean_libraries(struct agent *a)
 {
 	hm_auto(holders) *seen = NULL;
 	struct hm_err e;
 
+	if (any_classic(a->claims))
+		return;
 	if (holders_scan("/proc", &seen, &e) < 0) {
 		log_warn("cannot see which libvgpu are in use; all are kept", KV_ERR(&e));
 		return;

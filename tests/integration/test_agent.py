@@ -657,6 +657,23 @@ def test_classic_binding_answers_everything(kubelet, agent):
     wait_until("cleaned up", 12, lambda: agent.leftovers() == [])
 
 
+@pytest.mark.parametrize("binding, kept", [("late", False), ("classic", True)])
+def test_an_upgrade_keeps_the_library_that_a_stored_answer_names(kubelet, agent, binding, kept):
+    """A late container that starts again gets a new spec; a classic one the answer that the kubelet keeps."""
+    kubelet.start()
+    agent.start(f"--binding={binding}")
+    kubelet.wait_registered()
+    kubelet.devices()
+    kubelet.admit("uid-1", "c", ids(1, 1))
+    kubelet.plugin.pre_start(ids(1, 1))
+    (old,) = (agent.state / "lib").iterdir()
+    agent.stop()
+    agent.library.write_bytes(b"\x7fELF of the next version")
+    agent.start(f"--binding={binding}")
+    kubelet.wait_registered()
+    assert old.exists() == kept
+
+
 # ---- size
 
 def test_idle_size(kubelet, agent, build):
