@@ -153,8 +153,17 @@ static void a_hang_shows_and_the_loop_goes_on(void **state)
 	sem_destroy(&gate);
 }
 
+/* Opens the gate when the main thread has been waiting in worker_free for long. */
+static void *open_later(void *gate)
+{
+	usleep(300000);
+	sem_post(gate);
+	return NULL;
+}
+
 static void free_waits_for_the_job_in_hand_and_drops_the_rest(void **state)
 {
+	pthread_t opener;
 	static int order[2];
 	int count = 0;
 	sem_t gate;
@@ -170,8 +179,9 @@ static void free_waits_for_the_job_in_hand_and_drops_the_rest(void **state)
 	worker_submit(w, &never.base);
 	while (worker_busy_ms(w, UINT64_MAX) == 0)
 		usleep(1000);
-	sem_post(&gate);
+	assert_int_equal(pthread_create(&opener, NULL, open_later, &gate), 0);
 	assert_true(worker_free(w, 5000));
+	pthread_join(opener, NULL);
 	assert_int_equal(count, 0);
 	assert_true(never.ran_in == 0);
 	sem_destroy(&gate);
