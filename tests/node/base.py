@@ -10,6 +10,17 @@ import time
 REPO = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
 RESOURCE = "hami.com/vgpu"
+
+
+def plain_build():
+    """The build folder of what runs inside containers. A sanitizer's runtime must come before every other library, where
+    the preload comes: a build with sanitizers takes these few from the release."""
+    probe = BUILD / "tests/vgpu-probe"
+    sanitized = probe.exists() and b"__asan_init" in probe.read_bytes()
+    return pathlib.Path(os.environ.get("HAMI_PLAIN_BUILD", REPO / "build")) if sanitized else BUILD
+
+
+PLAIN = plain_build()
 MIB = 1024 * 1024
 
 
@@ -82,7 +93,7 @@ class Node:
         return done.stdout
 
     def driver_up(self):
-        self.simctl("up", str(REPO / "sim/nodes" / self.card_file))
+        self.simctl("up", str(REPO / "sim/nodes" / self.card_file), f"--lib-dir={PLAIN}/sim")
 
     def driver_down(self):
         self.simctl("down")
@@ -94,7 +105,7 @@ class Node:
     def start_agent(self, *flags, env=None, binding="late"):
         assert self.agent is None
         argv = [str(BUILD / "bin/hami-device-plugin"), f"--state-dir={self.state}", f"--binding={binding}",
-                f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1", f"--libvgpu={BUILD}/lib/libvgpu.so", "--v=4",
+                f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1", f"--libvgpu={PLAIN}/lib/libvgpu.so", "--v=4",
                 *self.agent_paths(), *flags]
         full = {**os.environ, "HAMI_SIM_DIR": str(self.sim), "HAMI_VGPU_CORES_PER_DEVICE": str(self.slots), **(env or {})}
         with open(self.agent_log, "ab") as log:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from node.base import BUILD, RESOURCE, REPO, Node, wait_until
+from node.base import PLAIN, RESOURCE, REPO, Node, wait_until
 
 SCRIPTS = REPO / "tests/e2e/cluster"
 CLUSTER = pathlib.Path(os.environ.get("CLUSTER_DIR") or
@@ -30,7 +30,7 @@ def probe_rootfs(folder):
     for d in ("bin", "tmp", "etc", "lib64", "usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "run"):
         (root / d).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
-    tools = ["/bin/dash", "/bin/cat", "/bin/sleep", "/bin/ls", "/bin/mkdir", "/usr/bin/env", "/usr/bin/id", str(BUILD / "tests/vgpu-probe")]
+    tools = ["/bin/dash", "/bin/cat", "/bin/sleep", "/bin/ls", "/bin/mkdir", "/usr/bin/env", "/usr/bin/id", str(PLAIN / "tests/vgpu-probe")]
     for tool in tools:
         shutil.copy2(tool, root / "bin")
         out = subprocess.run(["ldd", tool], capture_output=True, text=True, check=False).stdout

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from node.base import BUILD, RESOURCE, Node, wait_until
+from node.base import BUILD, PLAIN, RESOURCE, Node, wait_until
 
 PROGRAM = str(BUILD / "bin/hami-simkubelet")
 
@@ -21,7 +21,7 @@ class SimulatedNode(Node):
     def up(self):
         with open(self.folder / "kubelet.log", "ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "serve", f"--dir={self.dir}", f"--bind={BUILD}/tests/vgpu-probe:/bin/vgpu-probe", "--restart-ms=50",
+                [PROGRAM, "serve", f"--dir={self.dir}", f"--bind={PLAIN}/tests/vgpu-probe:/bin/vgpu-probe", "--restart-ms=50",
                  "--retry-ms=1000"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until("hami-simkubelet: " + str(self.folder / "kubelet.log"), 10,
                    lambda: self.process.poll() is not None or (self.dir / "device-plugins/kubelet.sock").exists())
