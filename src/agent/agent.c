@@ -21,6 +21,7 @@
 #include "agent/selftest.h"
 #include "agent/service.h"
 #include "agent/state_lock.h"
+#include "agent/sweep.h"
 #include "base/log.h"
 
 enum {
@@ -45,6 +46,7 @@ struct agent {
 	struct service *service;
 	struct registrar *registrar;
 	struct reconcile *reconcile;
+	struct sweep *sweep;
 	struct pod_names *names;
 	struct driver *driver;
 	struct health_sources health_sources;
@@ -302,7 +304,9 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	reconcile.names = a->names;
 	if (registrar_new(a->loop, &registrar, &a->registrar, e) < 0)
 		return -e->code;
-	return reconcile_new(a->loop, &reconcile, &a->reconcile, e);
+	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
+		return -e->code;
+	return sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e);
 }
 
 static int start(struct agent *a, struct hm_err *e)
@@ -330,6 +334,7 @@ static void take_down(struct agent *a)
 	http_server_free(a->health);
 	registrar_free(HM_STEAL(a->registrar));
 	service_free(a->service);
+	sweep_free(a->sweep);
 	reconcile_free(a->reconcile);
 	pod_names_free(a->names);
 	driver_free(a->driver, ended);

@@ -172,6 +172,7 @@ struct holder_pids {
 	bool looked;
 	struct process *processes;
 	size_t count, cap;
+	ino_t own_namespace;
 	bool incomplete; /* memory was short, or /proc cannot be read: nobody is called dead */
 };
 
@@ -192,8 +193,12 @@ static void note_process(struct holder_pids *h, const char *pid)
 static void look(struct holder_pids *h)
 {
 	DIR *dir = opendir(h->proc);
+	char path[PATH_MAX];
 	struct dirent *d;
+	struct stat ns;
 
+	hm_fmt(path, sizeof path, "%s/self/ns/pid", h->proc);
+	h->own_namespace = stat(path, &ns) == 0 ? ns.st_ino : 0;
 	h->looked = true;
 	h->incomplete = dir == NULL;
 	while (dir != NULL && (d = readdir(dir)) != NULL)
@@ -235,6 +240,14 @@ void holder_pids_free(struct holder_pids *h)
 	free(h->proc);
 	free(h->processes);
 	free(h);
+}
+
+bool holder_pids_sees_containers(const struct holder_pids *h)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->processes[i].pid_namespace != h->own_namespace)
+			return true;
+	return false;
 }
 
 bool holder_pids_alive(const struct region_process *p, void *arg)

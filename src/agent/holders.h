@@ -28,6 +28,8 @@ struct holder_pids;
 int holder_pids_new(const char *proc, struct holder_pids **out, struct hm_err *e) HM_MUST_USE;
 void holder_pids_free(struct holder_pids *h);
 HM_DEFINE_AUTO(holder_pids, holder_pids_free);
+/* True where that look saw a process in another pid namespace than ours; false without hostPID. */
+bool holder_pids_sees_containers(const struct holder_pids *h);
 bool holder_pids_alive(const struct region_process *p, void *pids);
 
 #endif
