@@ -1,7 +1,8 @@
 /* What a program sees of a card's memory: its slice. CUDA and NVML agree. */
+#include "vgpu/view.h"
+
 #include "vgpu/hooks.h"
 #include "vgpu/pool.h"
-#include "vgpu/state.h"
 
 struct view {
 	uint64_t total, used, free;
@@ -80,8 +81,7 @@ VGPU_EXPORT CUresult cuDeviceTotalMem(unsigned *out, CUdevice device)
 	return rc;
 }
 
-/* The card of an NVML handle, by UUID; in NVML's order where the environment sets the limits. */
-static struct vgpu_card *nvml_card(struct vgpu *v, struct nvml_device *device)
+struct vgpu_card *view_nvml_card(struct vgpu *v, struct nvml_device *device)
 {
 	char uuid[NVML_UUID_BYTES];
 	unsigned index = 0;
@@ -100,7 +100,7 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_
 
 	if (v == NULL)
 		return rc;
-	s = slice(v, nvml_card(v, device), memory->total, memory->free);
+	s = slice(v, view_nvml_card(v, device), memory->total, memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
@@ -115,7 +115,7 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nv
 
 	if (v == NULL)
 		return rc;
-	s = slice(v, nvml_card(v, device), memory->total, memory->free);
+	s = slice(v, view_nvml_card(v, device), memory->total, memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
