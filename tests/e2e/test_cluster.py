@@ -3,13 +3,12 @@ import concurrent.futures
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 
 import pytest
 
-from node.base import BUILD, MIB, Pod, wait_until
+from node.base import MIB, Pod, wait_until
 from node.fixtures import clean, serve  # noqa: F401  (pytest runs clean)
 from node.real import CLUSTER, RealNode
 from node.scenarios import *  # noqa: F401,F403  (pytest collects the shared tests)
@@ -89,17 +88,6 @@ def test_classic_binding(node):
         node.stop_agent()
         node.start_agent()
         wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
-
-
-def test_hami_smi_shows_the_holder(node):
-    node.create(Pod.one("shown", hold(mib=100)))
-    node.wait_running(["shown"])
-    wait_until("the holder allocated", 30, lambda: "allocated" in node.output("shown"), every=0.2)
-    done = subprocess.run(node.command([str(BUILD / "bin/hami-smi"), "-q", "-j", f"--state-dir={node.state}",
-                                        f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1"]),
-                          capture_output=True, text=True, check=False, env={**os.environ, "HAMI_SIM_DIR": str(node.sim)})
-    assert done.returncode == 0, done.stderr
-    assert "shown" in done.stdout
 
 
 def test_nothing_of_the_cluster_lies_outside(node):

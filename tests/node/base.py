@@ -135,6 +135,14 @@ class Node:
         self.agent = None
         return code
 
+    def smi(self):
+        """What hami-smi says, as JSON."""
+        done = subprocess.run(self.command([str(BUILD / "bin/hami-smi"), "-j", f"--state-dir={self.state}",
+                                            f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1"]),
+                              capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "HAMI_SIM_DIR": str(self.sim)})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
     # --- what lies about for an allocation ----------------------------------------------------------------------------------
     def leftovers(self):
         """Every file that stands for an allocation: specs, folders, claims."""

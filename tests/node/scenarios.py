@@ -163,6 +163,26 @@ def test_what_an_ended_pod_had_is_removed(node):
     assert all(c["used_bytes"] == c["reserved_bytes"] and not c["processes"] for c in node.driver_status()["cards"])
 
 
+def vgpu_of(node, pod):
+    return next(v for v in node.smi()["vgpus"] if v["pod"]["name"] == pod)
+
+
+def test_hami_smi_shows_the_holder_until_it_is_killed(node):
+    """A process ends by SIGKILL, its container lives on and asks for nothing: its memory is given back all the same."""
+    mib = slice_bytes(node) // MIB // 3
+    script = f"{PROBE} alloc {mib} --hold 1000 & echo $! > /tmp/pid; wait; exec sleep 1000"
+    node.create(Pod.one("shown", SHELL + [script]))
+    node.wait_running(["shown"])
+    shown = wait_until("hami-smi shows the holder's memory", 30,
+                       lambda: (lambda v: v if v["cards"][0]["memory_used"] >= mib * MIB else None)(vgpu_of(node, "shown")), every=0.2)
+    assert shown["container"] == "c" and shown["usage"]["processes"] == 1
+    assert shown["cards"][0]["memory_limit"] == slice_bytes(node)
+    node.execute("shown", SHELL + ["kill -9 $(cat /tmp/pid)"])
+    wait_until("the charge is given back", 10, lambda: vgpu_of(node, "shown")["cards"][0]["memory_used"] == 0, every=0.2)
+    assert vgpu_of(node, "shown")["usage"]["processes"] == 0
+    node.delete("shown")
+
+
 def test_pods_beyond_the_slots_wait(node):
     """Every slot is taken once, no two containers share one, and the one too many waits."""
     total = node.allocatable()
