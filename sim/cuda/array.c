@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/cuda/array_layout.h"
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 
 /* One for an array and for a mipmapped array. */
@@ -95,7 +96,7 @@ static CUresult array_new(CUarray *out, struct CUctx_st *ctx, const CUDA_ARRAY3D
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -143,7 +144,7 @@ static CUresult enter_array(CUarray a)
 CU_EXPORT CUresult cuArrayDestroy(CUarray a)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -250,7 +251,7 @@ CU_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRA
 
 	if (out == NULL || desc == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -304,7 +305,7 @@ CU_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray m, un
 CU_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray m)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;

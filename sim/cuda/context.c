@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/cuda/array.h"
+#include "sim/cuda/graph_memory.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/host_mem.h"
 #include "sim/cuda/module.h"
@@ -87,6 +88,12 @@ CUresult cu_context_open(struct CUctx_st *ctx)
 	return CUDA_SUCCESS;
 }
 
+static void empty_device(unsigned device)
+{
+	cu_pools_empty(device);
+	cu_graph_memory_empty(device);
+}
+
 void cu_context_close(struct CUctx_st *ctx)
 {
 	struct cu_device *dev = &cu.devices[ctx->device];
@@ -104,7 +111,7 @@ void cu_context_close(struct CUctx_st *ctx)
 	cu_hosts_drop(ctx);
 	cu_arrays_drop(ctx);
 	if (--dev->contexts == 0)
-		cu_pools_empty(ctx->device);
+		empty_device(ctx->device);
 	cu_discharge(ctx->device, SIM_MEM_CONTEXT, ctx->context_bytes);
 	ctx->context_bytes = 0;
 }

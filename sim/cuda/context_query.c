@@ -1,4 +1,5 @@
 /* What can be asked of a context, and its settings, which are kept and have no effect. */
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/state.h"
@@ -46,6 +47,9 @@ static CUresult synchronize(CUcontext handle)
 		return rc;
 	unsigned device = ctx->device;
 
+	rc = cu_capture_guard();
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
 	rc = cu_wait(ctx, ctx->last_ticket);
 	cu_pools_release(device);
 	return cu_leave(rc);

@@ -1,25 +1,25 @@
 /* Copies and fills. They move real bytes between the memory behind device addresses and the host's, at the time of the
  * call: the asynchronous forms too, whose result a program may not look at before it has synchronised. A synchronous
  * form first waits for the stream's work. Copying takes no time on the simulated card. */
+#include "sim/cuda/copy.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/host_mem.h"
 #include "sim/cuda/mem.h"
 #include "sim/cuda/space.h"
 #include "sim/cuda/stream.h"
 
-/* What the call says of an address: ANY may be both. */
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };
-
-static bool side_ok(enum side side, CUdeviceptr ptr, uint64_t n, bool writes)
+static bool side_ok(enum cu_side side, CUdeviceptr ptr, uint64_t n, bool writes)
 {
 	if (ptr == 0)
 		return false;
 	if (cu_is_device_address(ptr)) /* wherever an address is given: addressing is unified */
 		return cu_window_covers(ptr, n, writes);
-	return side != SIDE_DEVICE || cu_host_covers((uintptr_t)ptr, n); /* page-locked: as good as device memory */
+	return side != CU_SIDE_DEVICE || cu_host_covers((uintptr_t)ptr, n); /* page-locked: as good as device memory */
 }
 
 /* What is at ptr for the host, and how much of n lies in one piece. */
@@ -50,8 +50,22 @@ static void touch_managed(CUdeviceptr ptr)
 		cu_managed_touch(r);
 }
 
-/* A call's stream, looked up; synchronous forms have waited for its work. Lock held on success. */
-static CUresult enter_copy(CUstream stream, bool per_thread, bool waits)
+CUresult cu_copy_run(const struct cu_copy *c)
+{
+	if (!side_ok(c->to, c->dst, c->bytes, true) || !side_ok(c->from, c->src, c->bytes, false))
+		return CUDA_ERROR_INVALID_VALUE;
+	move(c->dst, c->src, c->bytes);
+	return CUDA_SUCCESS;
+}
+
+/* How a call was made. */
+struct call {
+	CUstream stream;
+	bool per_thread, waits;
+};
+
+/* The call's stream, looked up; synchronous forms have waited for its work. Lock held on success. */
+static CUresult enter_copy(struct call call, struct cu_captured *captured)
 {
 	struct cu_stream_ref s;
 	struct CUctx_st *ctx;
@@ -59,37 +73,36 @@ static CUresult enter_copy(CUstream stream, bool per_thread, bool waits)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	rc = cu_stream_get(ctx, stream, per_thread, &s);
-	if (rc == CUDA_SUCCESS && waits)
+	*captured = (struct cu_captured) { NULL, NULL };
+	rc = cu_stream_get(ctx, call.stream, call.per_thread, &s);
+	if (rc == CUDA_SUCCESS)
+		rc = call.waits ? cu_capture_may_wait(&s) : cu_captured_get(&s, captured);
+	if (rc == CUDA_SUCCESS && call.waits)
 		rc = cu_wait(s.ctx, cu_stream_ticket(&s));
 	return rc == CUDA_SUCCESS ? rc : cu_leave(rc);
 }
 
-struct copy {
-	enum side to, from;
-	CUdeviceptr dst, src;
-	size_t bytes;
-};
-
-static CUresult copy(struct copy c, CUstream stream, bool per_thread, bool waits)
+static CUresult copy(struct cu_copy c, CUstream stream, bool per_thread, bool waits)
 {
-	CUresult rc = enter_copy(stream, per_thread, waits);
+	struct cu_captured captured;
+	CUresult rc = enter_copy((struct call) { stream, per_thread, waits }, &captured);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (c.bytes == 0)
 		return cu_leave(CUDA_SUCCESS);
-	if (!side_ok(c.to, c.dst, c.bytes, true) || !side_ok(c.from, c.src, c.bytes, false))
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	move(c.dst, c.src, c.bytes);
-	return cu_leave(CUDA_SUCCESS);
+	if (captured.capture == NULL)
+		return cu_leave(cu_copy_run(&c));
+	struct cu_work work = { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = c };
+
+	return cu_leave(cu_captured_add(&captured, &work, NULL));
 }
 
 /* One family of copies: the synchronous call, the asynchronous, and both for the thread's default stream. */
 #define COPY(sync, sync_thread, async, async_thread, dst_type, src_type, to_side, from_side)                           \
-	static struct copy copy_of_##sync(dst_type dst, src_type src, size_t bytes)                                    \
+	static struct cu_copy copy_of_##sync(dst_type dst, src_type src, size_t bytes)                                 \
 	{                                                                                                              \
-		return (struct copy) { to_side, from_side, (uintptr_t)dst, (uintptr_t)src, bytes };                    \
+		return (struct cu_copy) { to_side, from_side, (uintptr_t)dst, (uintptr_t)src, bytes };                 \
 	}                                                                                                              \
 	CU_EXPORT CUresult sync(dst_type dst, src_type src, size_t bytes)                                              \
 	{                                                                                                              \
@@ -107,15 +120,15 @@ static CUresult copy(struct copy c, CUstream stream, bool per_thread, bool waits
 	{                                                                                                              \
 		return copy(copy_of_##sync(dst, src, bytes), stream, true, false);                                     \
 	}
-COPY(cuMemcpy, cuMemcpy_ptds, cuMemcpyAsync, cuMemcpyAsync_ptsz, CUdeviceptr, CUdeviceptr, SIDE_ANY, SIDE_ANY)
+COPY(cuMemcpy, cuMemcpy_ptds, cuMemcpyAsync, cuMemcpyAsync_ptsz, CUdeviceptr, CUdeviceptr, CU_SIDE_ANY, CU_SIDE_ANY)
 COPY(cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz, CUdeviceptr, const void *,
-     SIDE_DEVICE, SIDE_HOST)
+     CU_SIDE_DEVICE, CU_SIDE_HOST)
 COPY(cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz, void *, CUdeviceptr,
-     SIDE_HOST, SIDE_DEVICE)
+     CU_SIDE_HOST, CU_SIDE_DEVICE)
 COPY(cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz, CUdeviceptr, CUdeviceptr,
-     SIDE_DEVICE, SIDE_DEVICE)
+     CU_SIDE_DEVICE, CU_SIDE_DEVICE)
 
-static CUresult copy_peer(struct copy c, CUcontext dst_ctx, CUcontext src_ctx, CUstream stream, bool per_thread,
+static CUresult copy_peer(struct cu_copy c, CUcontext dst_ctx, CUcontext src_ctx, CUstream stream, bool per_thread,
 			  bool waits)
 {
 	CUresult rc = cu_enter();
@@ -180,46 +193,57 @@ static void fill_piece(char *p, uint64_t n, unsigned value, unsigned width, bool
 		memcpy(p + i, &value, width); /* little endian */
 }
 
-/* width: 1, 2 or 4; the address must be a multiple of it. */
-static CUresult fill(CUdeviceptr dst, unsigned value, unsigned width, size_t count, CUstream stream, bool per_thread,
-		     bool waits)
+CUresult cu_fill_run(const struct cu_fill *f)
 {
-	CUresult rc = enter_copy(stream, per_thread, waits);
+	if (f->dst % f->width != 0 || f->count > SIZE_MAX / f->width ||
+	    !side_ok(CU_SIDE_DEVICE, f->dst, f->count * f->width, true))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUdeviceptr dst = f->dst;
 
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	if (count == 0)
-		return cu_leave(CUDA_SUCCESS);
-	if (dst % width != 0 || count > SIZE_MAX / width || !side_ok(SIDE_DEVICE, dst, count * width, true))
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	touch_managed(dst);
-	for (uint64_t left = count * width; left > 0;) {
+	for (uint64_t left = f->count * f->width; left > 0;) {
 		uint64_t here = left;
 		char *p = piece_at(dst, &here, true);
 
-		fill_piece(p, here, value, width, cu_is_device_address(dst));
+		fill_piece(p, here, f->value, f->width, cu_is_device_address(dst));
 		dst += here;
 		left -= here;
 	}
-	return cu_leave(CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill(struct cu_fill f, CUstream stream, bool per_thread, bool waits)
+{
+	struct cu_captured captured;
+	CUresult rc = enter_copy((struct call) { stream, per_thread, waits }, &captured);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (f.count == 0)
+		return cu_leave(CUDA_SUCCESS);
+	if (captured.capture == NULL)
+		return cu_leave(cu_fill_run(&f));
+	struct cu_work work = { .type = CU_GRAPH_NODE_TYPE_MEMSET, .fill = f };
+
+	return cu_leave(cu_captured_add(&captured, &work, NULL));
 }
 
 #define FILL(sync, sync_thread, async, async_thread, type)                                                             \
 	CU_EXPORT CUresult sync(CUdeviceptr dst, type value, size_t count)                                             \
 	{                                                                                                              \
-		return fill(dst, value, sizeof(type), count, NULL, false, true);                                       \
+		return fill((struct cu_fill) { dst, value, sizeof(type), count }, NULL, false, true);                  \
 	}                                                                                                              \
 	CU_EXPORT CUresult sync_thread(CUdeviceptr dst, type value, size_t count)                                      \
 	{                                                                                                              \
-		return fill(dst, value, sizeof(type), count, NULL, true, true);                                        \
+		return fill((struct cu_fill) { dst, value, sizeof(type), count }, NULL, true, true);                   \
 	}                                                                                                              \
 	CU_EXPORT CUresult async(CUdeviceptr dst, type value, size_t count, CUstream stream)                           \
 	{                                                                                                              \
-		return fill(dst, value, sizeof(type), count, stream, false, false);                                    \
+		return fill((struct cu_fill) { dst, value, sizeof(type), count }, stream, false, false);               \
 	}                                                                                                              \
 	CU_EXPORT CUresult async_thread(CUdeviceptr dst, type value, size_t count, CUstream stream)                    \
 	{                                                                                                              \
-		return fill(dst, value, sizeof(type), count, stream, true, false);                                     \
+		return fill((struct cu_fill) { dst, value, sizeof(type), count }, stream, true, false);                \
 	}
 FILL(cuMemsetD8_v2, cuMemsetD8_v2_ptds, cuMemsetD8Async, cuMemsetD8Async_ptsz, unsigned char)
 FILL(cuMemsetD16_v2, cuMemsetD16_v2_ptds, cuMemsetD16Async, cuMemsetD16Async_ptsz, unsigned short)

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
@@ -9,12 +10,14 @@ struct CUevent_st {
 	struct CUctx_st *ctx;
 	unsigned flags;
 	bool recorded;
-	uint64_t ticket;    /* the stream's last work when it was recorded; 0: nothing was queued */
-	uint64_t record_ns; /* the node's clock then: the event is never earlier */
+	uint64_t ticket;     /* the stream's last work when it was recorded; 0: nothing was queued */
+	struct cu_mark mark; /* recorded in a capture */
+	uint64_t record_ns;  /* the node's clock then: the event is never earlier */
 };
 
 static void event_free(CUevent event)
 {
+	cu_mark_clear(&event->mark);
 	cu_handle_remove(event);
 	link_remove(&event->link);
 	free(event);
@@ -98,7 +101,13 @@ static CUresult record(CUevent event, CUstream stream, bool per_thread)
 	rc = cu_stream_get(event->ctx, stream, per_thread, &s);
 	if (rc == CUDA_SUCCESS && s.ctx != event->ctx)
 		rc = CUDA_ERROR_INVALID_HANDLE;
-	if (rc != CUDA_SUCCESS)
+	struct cu_captured captured = { NULL, NULL };
+
+	if (rc == CUDA_SUCCESS)
+		rc = cu_captured_get(&s, &captured);
+	if (rc == CUDA_SUCCESS)
+		rc = cu_mark_set(&event->mark, &captured);
+	if (rc != CUDA_SUCCESS || captured.capture != NULL)
 		return cu_leave(rc);
 	event->recorded = true;
 	event->ticket = cu_stream_ticket(&s);
@@ -132,9 +141,20 @@ static bool done(CUevent event)
 	return !event->recorded || event->ticket == 0 || sim_work_done(card_of(event), event->ticket);
 }
 
-CU_EXPORT CUresult cuEventQuery(CUevent event)
+/* Takes the lock and looks an event up that is to be waited for, or asked whether it is done. */
+static CUresult enter_outside(CUevent event)
 {
 	CUresult rc = enter_event(event);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = event->mark.capture_id != 0 ? CUDA_ERROR_CAPTURED_EVENT : cu_capture_guard();
+	return rc == CUDA_SUCCESS ? rc : cu_leave(rc);
+}
+
+CU_EXPORT CUresult cuEventQuery(CUevent event)
+{
+	CUresult rc = enter_outside(event);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -143,7 +163,7 @@ CU_EXPORT CUresult cuEventQuery(CUevent event)
 
 CU_EXPORT CUresult cuEventSynchronize(CUevent event)
 {
-	CUresult rc = enter_event(event);
+	CUresult rc = enter_outside(event);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -177,6 +197,8 @@ static CUresult elapsed(float *ms, CUevent start, CUevent end)
 	if (!cu_handle_is(end, CU_EVENT) || end->ctx != start->ctx || !start->recorded || !end->recorded ||
 	    ((start->flags | end->flags) & untimed) != 0)
 		return cu_leave(CUDA_ERROR_INVALID_HANDLE);
+	if (start->mark.capture_id != 0 || end->mark.capture_id != 0)
+		return cu_leave(CUDA_ERROR_CAPTURED_EVENT);
 	if (!done(start) || !done(end))
 		return cu_leave(CUDA_ERROR_NOT_READY);
 	*ms = (float)((double)((int64_t)time_of(end) - (int64_t)time_of(start)) / 1e6);
@@ -209,7 +231,11 @@ static CUresult wait_event(CUstream stream, CUevent event, unsigned flags, bool 
 	rc = cu_context_get(NULL, &ctx);
 	if (rc == CUDA_SUCCESS)
 		rc = cu_stream_get(ctx, stream, per_thread, &s);
-	if (rc != CUDA_SUCCESS || !event->recorded || event->ticket == 0)
+	bool captured = false;
+
+	if (rc == CUDA_SUCCESS)
+		rc = cu_mark_wait(&event->mark, &s, &captured);
+	if (rc != CUDA_SUCCESS || captured || !event->recorded || event->ticket == 0)
 		return cu_leave(rc);
 	if (event->ctx->device != s.ctx->device)
 		return cu_leave(cu_wait(event->ctx, event->ticket));

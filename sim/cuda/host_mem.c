@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/space.h"
 
 /* All of them, sorted by address. */
@@ -79,7 +80,7 @@ void cu_hosts_drop(struct CUctx_st *ctx)
 static CUresult host_alloc(void **out, size_t bytes, unsigned flags)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -115,7 +116,7 @@ CU_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 CU_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -130,7 +131,7 @@ CU_EXPORT CUresult cuMemFreeHost(void *ptr)
 CU_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -157,7 +158,7 @@ CU_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
 CU_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;

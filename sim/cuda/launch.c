@@ -1,8 +1,9 @@
+#include "sim/cuda/launch.h"
+
 #include <string.h>
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
-#include "sim/cuda/kernels.h"
-#include "sim/cuda/stream.h"
 
 /* The parameters of a launch: an array of pointers, or one buffer in which each is aligned to its size. */
 static CUresult read_params(const struct ptx_entry *e, void **params, void **extra, uint64_t out[PTX_PARAMS])
@@ -54,6 +55,41 @@ static CUresult check_shape(unsigned device, const struct cu_launch *l)
 	return l->shared_bytes <= shared ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult cu_launch_fill(struct cu_launch *l, const struct CUctx_st *ctx, const void *function, void **params,
+			void **extra)
+{
+	l->function = cu_function_get(function);
+	if (l->function == NULL || (l->function->module->ctx != NULL && l->function->module->ctx != ctx))
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult rc = check_shape(ctx->device, l);
+
+	return rc == CUDA_SUCCESS ? read_params(l->function->entry, params, extra, l->params) : rc;
+}
+
+CUresult cu_launch_run(const struct cu_launch *l, const struct cu_stream_ref *s)
+{
+	uint64_t busy_ns = 0;
+	CUresult rc = cu_kernel_run(s->ctx->device, l, &busy_ns);
+
+	if (rc == CUDA_ERROR_ILLEGAL_ADDRESS) { /* the launch is taken, the fault shows in the calls behind it */
+		s->ctx->sticky = rc;
+		return CUDA_SUCCESS;
+	}
+	return rc == CUDA_SUCCESS ? cu_stream_submit(s, busy_ns) : rc;
+}
+
+/* On a capturing stream a node, else work. */
+static CUresult give(const struct cu_launch *l, const struct cu_stream_ref *s)
+{
+	struct cu_captured captured;
+	CUresult rc = cu_captured_get(s, &captured);
+
+	if (rc != CUDA_SUCCESS || captured.capture == NULL)
+		return rc == CUDA_SUCCESS ? cu_launch_run(l, s) : rc;
+	struct cu_work work = { .type = CU_GRAPH_NODE_TYPE_KERNEL, .ctx = s->ctx, .ctx_id = s->ctx->id, .launch = *l };
+	return cu_captured_add(&captured, &work, NULL);
+}
+
 /* The shape is set, the function not looked up yet. */
 static CUresult launch(struct cu_launch *l, const void *function, CUstream stream, bool per_thread, void **params,
 		       void **extra)
@@ -64,27 +100,10 @@ static CUresult launch(struct cu_launch *l, const void *function, CUstream strea
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	l->function = cu_function_get(function);
-	if (l->function == NULL)
-		return cu_leave(CUDA_ERROR_INVALID_HANDLE);
 	rc = cu_stream_get(ctx, stream, per_thread, &s);
-	/* A module's function belongs to its context, a library's to all. */
-	if (rc == CUDA_SUCCESS && l->function->module->ctx != NULL && l->function->module->ctx != s.ctx)
-		rc = CUDA_ERROR_INVALID_HANDLE;
 	if (rc == CUDA_SUCCESS)
-		rc = check_shape(s.ctx->device, l);
-	if (rc == CUDA_SUCCESS)
-		rc = read_params(l->function->entry, params, extra, l->params);
-	if (rc != CUDA_SUCCESS)
-		return cu_leave(rc);
-	uint64_t busy_ns = 0;
-
-	rc = cu_kernel_run(s.ctx->device, l, &busy_ns);
-	if (rc == CUDA_ERROR_ILLEGAL_ADDRESS) { /* the launch is taken, the fault shows in the calls behind it */
-		s.ctx->sticky = rc;
-		return cu_leave(CUDA_SUCCESS);
-	}
-	return cu_leave(rc == CUDA_SUCCESS ? cu_stream_submit(&s, busy_ns) : rc);
+		rc = cu_launch_fill(l, s.ctx, function, params, extra);
+	return cu_leave(rc == CUDA_SUCCESS ? give(l, &s) : rc);
 }
 
 #define SHAPE                                                                                                          \

@@ -3,6 +3,8 @@
  * What the card is charged for are pages. */
 #include "sim/cuda/mem.h"
 
+#include "sim/cuda/capture.h"
+#include "sim/cuda/graph_memory.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/space.h"
 #include "sim/cuda/stream.h"
@@ -89,6 +91,7 @@ CUresult cu_mem_free(CUdeviceptr ptr)
 	case CU_REGION_LARGE:
 	case CU_REGION_MANAGED: cu_region_free(x.region); return CUDA_SUCCESS;
 	case CU_REGION_POOL: cu_pool_give(&x); return CUDA_SUCCESS;
+	case CU_REGION_GRAPH: return cu_graph_free_outside(x.region->graph_alloc);
 	case CU_REGION_RESERVED: return CUDA_ERROR_INVALID_VALUE;
 	case CU_REGION_BLOCK: break;
 	}
@@ -104,7 +107,7 @@ CU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
 	struct CUctx_st *ctx;
 
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -117,7 +120,7 @@ CU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t wi
 				      unsigned element_bytes)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -138,7 +141,7 @@ CU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t wi
 CU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -168,7 +171,7 @@ void cu_managed_touch(struct cu_region *r)
 CU_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -249,6 +252,8 @@ static CUresult prefetch(CUdeviceptr ptr, size_t bytes, bool to_device, CUstream
 	struct cu_region *r = cu_region_at(ptr);
 
 	rc = cu_stream_get(ctx, stream, per_thread, &s);
+	if (rc == CUDA_SUCCESS)
+		rc = cu_capture_refuses(&s);
 	if (rc == CUDA_SUCCESS &&
 	    (r == NULL || r->kind != CU_REGION_MANAGED || bytes == 0 || !cu_window_covers(ptr, bytes, true)))
 		rc = CUDA_ERROR_INVALID_VALUE;

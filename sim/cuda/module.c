@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/cleanup.h"
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 
 enum { IMAGE_FILE_BYTES = 16 << 20 };
@@ -74,7 +75,7 @@ CUresult cu_module_fill(struct CUmod_st *m, const char *image, unsigned device)
 static CUresult load(CUmodule *out, const void *image)
 {
 	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
+	CUresult rc = cu_enter_unsafe(&ctx);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -168,6 +169,9 @@ CU_EXPORT CUresult cuModuleUnload(CUmodule m)
 		return rc;
 	if (m->library != NULL)
 		return cu_leave(CUDA_ERROR_INVALID_HANDLE);
+	rc = cu_capture_guard();
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
 	(void)cu_wait(m->ctx, m->ctx->last_ticket); /* a lost card has no work to wait for */
 	if (cu_handle_is(m, CU_MODULE))
 		module_free(m);

@@ -1,8 +1,48 @@
 /* The calls that allocate from and free to pools, and which pool a device uses. */
+#include "sim/cuda/capture.h"
+#include "sim/cuda/graph_memory.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/mem.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
+
+/* On a capturing stream: a node of the graph; nothing is allocated now, and not from the pool. */
+static CUresult capture_alloc(struct cu_captured *c, unsigned device, CUmemoryPool pool, size_t bytes, CUdeviceptr *out)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS p = { .bytesize = bytes };
+
+	if (out == NULL || bytes == 0 || (pool != NULL && (!cu_handle_is(pool, CU_POOL) || pool->doomed)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool != NULL)
+		device = pool->device;
+	if (bytes > cu_info(device)->memory_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	p.poolProps.location = (CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, (int)device };
+	struct cu_work work = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+	CUresult rc = cu_graph_alloc_new(&p, c->capture->graph, &work.alloc);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	CUdeviceptr ptr = work.alloc->params.dptr;
+
+	rc = cu_captured_add(c, &work, NULL);
+	if (rc == CUDA_SUCCESS)
+		*out = ptr;
+	return rc;
+}
+
+static CUresult capture_free(struct cu_captured *c, CUdeviceptr ptr)
+{
+	struct cu_work work;
+	CUresult rc = cu_work_of_free(c->capture->graph, ptr, &work);
+
+	if (rc == CUDA_SUCCESS)
+		rc = cu_captured_add(c, &work, NULL);
+	if (rc == CUDA_SUCCESS)
+		cu_graph_frees(c->capture->graph, work.alloc);
+	return rc;
+}
 
 /* pool NULL: the current one of the stream's device. */
 static CUresult alloc_async(CUdeviceptr *out, size_t bytes, bool explicit_pool, CUmemoryPool pool, CUstream stream,
@@ -16,8 +56,16 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, bool explicit_pool, 
 		return rc;
 	if (explicit_pool && pool == NULL)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	struct cu_captured captured = { NULL, NULL };
+
 	rc = cu_stream_get(ctx, stream, per_thread, &s);
-	return cu_leave(rc == CUDA_SUCCESS ? cu_pool_alloc(s.ctx, pool, bytes, out) : rc);
+	if (rc == CUDA_SUCCESS)
+		rc = cu_captured_get(&s, &captured);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
+	if (captured.capture != NULL)
+		return cu_leave(capture_alloc(&captured, s.ctx->device, pool, bytes, out));
+	return cu_leave(cu_pool_alloc(s.ctx, pool, bytes, out));
 }
 
 CU_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
@@ -50,8 +98,14 @@ static CUresult free_async(CUdeviceptr ptr, CUstream stream, bool per_thread)
 		return rc;
 	if (ptr == 0)
 		return cu_leave(CUDA_SUCCESS);
+	struct cu_captured captured = { NULL, NULL };
+
 	rc = cu_stream_get(ctx, stream, per_thread, &s);
-	return cu_leave(rc == CUDA_SUCCESS ? cu_mem_free(ptr) : rc);
+	if (rc == CUDA_SUCCESS)
+		rc = cu_captured_get(&s, &captured);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
+	return cu_leave(captured.capture != NULL ? capture_free(&captured, ptr) : cu_mem_free(ptr));
 }
 
 CU_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)

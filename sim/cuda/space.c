@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "sim/cuda/graph_memory.h"
 #include "sim/cuda/vmm.h"
 
 /* Eight cards of the largest kind fit many times; less is taken where the process may not have so many addresses. */
@@ -202,6 +203,7 @@ bool cu_extent_at(CUdeviceptr ptr, struct cu_extent *out)
 	switch (r->kind) {
 	case CU_REGION_LARGE:
 	case CU_REGION_MANAGED: return ptr - r->base < r->size;
+	case CU_REGION_GRAPH: return r->graph_alloc->live && ptr - r->base < r->size;
 	case CU_REGION_BLOCK:
 	case CU_REGION_POOL:
 		start = granules_find(&r->granules, (ptr - r->base) / r->granule_bytes, &n);

@@ -13,10 +13,12 @@ enum cu_region_kind {
 	CU_REGION_LARGE,    /* one cuMemAlloc allocation */
 	CU_REGION_MANAGED,  /* one cuMemAllocManaged allocation: the host uses the same addresses */
 	CU_REGION_POOL,     /* a chunk of a memory pool, cut in granules */
+	CU_REGION_GRAPH,    /* one allocation of a graph: has memory while it is live */
 	CU_REGION_RESERVED, /* cuMemAddressReserve: empty pages, or mapped physical memory */
 };
 
-struct cu_mapping; /* vmm.h */
+struct cu_mapping;     /* vmm.h */
+struct cu_graph_alloc; /* graph_memory.h */
 
 struct cu_region {
 	struct link link; /* on the list of all regions */
@@ -26,12 +28,13 @@ struct cu_region {
 	uint64_t id; /* never reused */
 	CUdeviceptr base;
 	uint64_t bytes; /* of pages */
-	uint64_t size;  /* LARGE, MANAGED: of the allocation */
+	uint64_t size;  /* LARGE, MANAGED, GRAPH: of the allocation */
 	uint64_t charged;
 	unsigned device;
-	struct CUctx_st *ctx; /* owner; NULL for RESERVED and POOL */
-	CUmemoryPool pool;    /* POOL */
-	char *backing;        /* NULL for RESERVED */
+	struct CUctx_st *ctx;               /* owner; NULL for RESERVED and POOL */
+	CUmemoryPool pool;                  /* POOL */
+	struct cu_graph_alloc *graph_alloc; /* GRAPH */
+	char *backing;                      /* NULL for RESERVED */
 	uint64_t granule_bytes;
 	struct granules granules;     /* BLOCK, POOL */
 	struct cu_mapping **mappings; /* RESERVED: of each page, NULL where nothing is mapped */

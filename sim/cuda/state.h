@@ -40,12 +40,18 @@ struct CUctx_st {
 	int cache_config, shared_config;
 };
 
+/* Memory of a device's graphs, in bytes; what is reserved is charged. */
+struct cu_graph_memory {
+	uint64_t used, used_high, reserved, reserved_high;
+};
+
 struct cu_device {
 	unsigned card;
 	struct CUctx_st primary;
 	unsigned primary_refs;
 	unsigned contexts; /* alive, primary included */
 	CUmemoryPool default_pool, current_pool;
+	struct cu_graph_memory graph_memory;
 };
 
 struct cu_state {

@@ -2,17 +2,20 @@
 
 #include <stdlib.h>
 
+#include "sim/cuda/capture.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/pool.h"
 
 /* The default stream of the calling thread: the ticket of its last work on each card. */
 static _Thread_local uint64_t thread_tickets[SIM_MAX_CARDS];
+static _Thread_local struct cu_capture_slot thread_slots[SIM_MAX_CARDS];
 
 CUresult cu_stream_get(struct CUctx_st *ctx, CUstream stream, bool per_thread, struct cu_stream_ref *out)
 {
 	*out = (struct cu_stream_ref) { .ctx = ctx };
 	if (stream == CU_STREAM_PER_THREAD || (stream == NULL && per_thread)) {
 		out->last_ticket = &thread_tickets[cu.devices[ctx->device].card];
+		out->slot = &thread_slots[cu.devices[ctx->device].card];
 		return CUDA_SUCCESS;
 	}
 	if (stream == NULL || stream == CU_STREAM_LEGACY) {
@@ -21,7 +24,9 @@ CUresult cu_stream_get(struct CUctx_st *ctx, CUstream stream, bool per_thread, s
 	}
 	if (!cu_handle_is(stream, CU_STREAM))
 		return CUDA_ERROR_INVALID_HANDLE;
-	*out = (struct cu_stream_ref) { .ctx = stream->ctx, .last_ticket = &stream->last_ticket, .stream = stream };
+	*out = (struct cu_stream_ref) {
+		.ctx = stream->ctx, .last_ticket = &stream->last_ticket, .stream = stream, .slot = &stream->slot
+	};
 	return cu_context_usable(stream->ctx);
 }
 
@@ -46,6 +51,7 @@ uint64_t cu_stream_ticket(const struct cu_stream_ref *s)
 
 static void stream_free(CUstream stream)
 {
+	cu_capture_stream_gone(&stream->slot);
 	cu_handle_remove(stream);
 	link_remove(&stream->link);
 	free(stream);
@@ -134,6 +140,9 @@ static CUresult query(CUstream stream, bool per_thread)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	rc = cu_capture_may_wait(&s);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
 	uint64_t ticket = cu_stream_ticket(&s);
 	bool done = ticket == 0 || sim_work_done(cu.devices[s.ctx->device].card, ticket);
 
@@ -159,6 +168,9 @@ static CUresult synchronize(CUstream stream, bool per_thread)
 		return rc;
 	unsigned device = s.ctx->device;
 
+	rc = cu_capture_may_wait(&s);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
 	rc = cu_wait(s.ctx, cu_stream_ticket(&s));
 	cu_pools_release(device);
 	return cu_leave(rc);
@@ -174,7 +186,7 @@ CU_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream)
 	return synchronize(stream, true);
 }
 
-enum stream_fact { FACT_PRIORITY, FACT_FLAGS, FACT_CONTEXT, FACT_DEVICE, FACT_ID, FACT_CAPTURE };
+enum stream_fact { FACT_PRIORITY, FACT_FLAGS, FACT_CONTEXT, FACT_DEVICE, FACT_ID };
 
 static CUresult fact(CUstream stream, bool per_thread, enum stream_fact which, void *out)
 {
@@ -194,7 +206,6 @@ static CUresult fact(CUstream stream, bool per_thread, enum stream_fact which, v
 	case FACT_CONTEXT: *(CUcontext *)out = s.ctx; break;
 	case FACT_DEVICE: *(CUdevice *)out = (CUdevice)s.ctx->device; break;
 	case FACT_ID: *(unsigned long long *)out = s.stream != NULL ? s.stream->id : (thread ? 2 : 1); break;
-	case FACT_CAPTURE: *(int *)out = CU_STREAM_CAPTURE_STATUS_NONE; break;
 	}
 	return cu_leave(CUDA_SUCCESS);
 }
@@ -213,18 +224,3 @@ FACT(cuStreamGetFlags, unsigned, FACT_FLAGS)
 FACT(cuStreamGetCtx, CUcontext, FACT_CONTEXT)
 FACT(cuStreamGetDevice, CUdevice, FACT_DEVICE)
 FACT(cuStreamGetId, unsigned long long, FACT_ID)
-FACT(cuStreamIsCapturing, CUstreamCaptureStatus, FACT_CAPTURE)
-
-/* Nothing ever captures, so that every mode is as good. */
-CU_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static _Thread_local CUstreamCaptureMode current;
-
-	if (mode == NULL || *mode < 0 || *mode > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = current;
-
-	current = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}

@@ -5,6 +5,14 @@
 
 #include "sim/cuda/state.h"
 
+struct cu_member; /* capture.h */
+
+/* A stream's part in a capture; one that has ended is no longer found by its number. */
+struct cu_capture_slot {
+	uint64_t capture_id; /* 0: none */
+	struct cu_member *member;
+};
+
 struct CUstream_st {
 	struct link link; /* on its context's list */
 	struct CUctx_st *ctx;
@@ -12,13 +20,15 @@ struct CUstream_st {
 	unsigned flags;
 	int priority;
 	uint64_t last_ticket;
+	struct cu_capture_slot slot;
 };
 
 /* A stream argument, looked up: a created stream, or one of the two default ones. */
 struct cu_stream_ref {
 	struct CUctx_st *ctx;
 	uint64_t *last_ticket;
-	CUstream stream; /* NULL: a default one */
+	CUstream stream;              /* NULL: a default one */
+	struct cu_capture_slot *slot; /* NULL: the legacy stream, which never captures */
 };
 
 /* NULL means the default stream of the call's variant (`per_thread`: _ptsz and _ptds). INVALID_HANDLE where there is no
