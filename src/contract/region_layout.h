@@ -14,7 +14,7 @@
 #define REGION_MAGIC UINT64_C(0x314e4f4947455248) /* "HREGION1" */
 
 enum {
-	REGION_VERSION = 1,
+	REGION_VERSION = 2,
 	REGION_SLOTS = 1024,
 	REGION_LANES = 8, /* operations of one process that may be under way at once; more wait */
 	REGION_TROUBLE_TEXTS = 8,
@@ -61,6 +61,22 @@ struct region_counter {
 	uint8_t reserved[40];
 };
 
+/* The compute limit of a card: region/bucket.h. Times are CLOCK_MONOTONIC, ns. */
+struct region_compute {
+	_Atomic uint64_t zero_ns;    /* when the tokens are, or were, 0 */
+	_Atomic uint64_t spans_ns;   /* GPU time charged so far, uncorrected; modulo 2^64 */
+	_Atomic uint64_t settled_ns; /* of error_ns: taken over into zero_ns */
+	_Atomic uint64_t waits;      /* launches that had to wait */
+	_Atomic uint64_t overdue;    /* launches let through because they had waited too long */
+	uint8_t reserved[24];
+	/* Written from outside the container, by whoever sees the driver's samples. */
+	_Atomic uint64_t alpha;         /* what a nanosecond of spans counts for, in 1/65536; 0: 1 */
+	_Atomic uint64_t error_ns;      /* GPU time used beyond what was charged, ever; signed, modulo 2^64 */
+	_Atomic uint64_t open_until_ns; /* policy default: nobody else uses the card */
+	_Atomic uint64_t hold_until_ns; /* a container of higher priority is at work */
+	uint8_t reserved_outside[32];
+};
+
 struct region_stats {
 	_Atomic uint64_t troubles;
 	_Atomic uint64_t unknown_entry_points; /* asked of cuGetProcAddress, newer than our table */
@@ -96,6 +112,7 @@ struct region_layout {
 	uint8_t reserved[64];
 	struct region_head heads[REGION_SLOTS];
 	struct region_lane lanes[REGION_SLOTS][REGION_LANES];
+	struct region_compute compute[HM_MAX_CARDS];
 };
 
 _Static_assert(USED_BYTES_BITS + USED_SLOT_BITS + USED_LANE_BITS + USED_MARK_BITS == 64, "one word");
@@ -104,6 +121,7 @@ _Static_assert(HM_MAX_CARDS == 1 << OP_CARD_BITS, "every card number is a card")
 _Static_assert(sizeof(struct region_header) == 64, "layout");
 _Static_assert(sizeof(struct region_card_config) == 128, "layout");
 _Static_assert(sizeof(struct region_counter) == REGION_CACHE_LINE, "layout");
+_Static_assert(sizeof(struct region_compute) == 2 * REGION_CACHE_LINE, "layout");
 _Static_assert(sizeof(struct region_stats) == REGION_CACHE_LINE, "layout");
 _Static_assert(sizeof(struct region_head) == 16, "layout");
 _Static_assert(sizeof(struct region_lane) == 3 * REGION_CACHE_LINE, "layout");
@@ -113,7 +131,9 @@ _Static_assert(offsetof(struct region_layout, stats) == 3136, "layout");
 _Static_assert(offsetof(struct region_layout, troubles) == 3200, "layout");
 _Static_assert(offsetof(struct region_layout, heads) == 4288, "layout");
 _Static_assert(offsetof(struct region_layout, lanes) == 20672, "layout");
-_Static_assert(sizeof(struct region_layout) == 1593536, "layout");
+_Static_assert(offsetof(struct region_layout, compute) == 1593536, "layout");
+_Static_assert(sizeof(struct region_layout) == 1595584, "layout");
+_Static_assert(offsetof(struct region_layout, compute) % REGION_CACHE_LINE == 0, "lines of their own");
 _Static_assert(offsetof(struct region_layout, counters) % REGION_CACHE_LINE == 0, "lines of their own");
 _Static_assert(offsetof(struct region_layout, lanes) % REGION_CACHE_LINE == 0, "lines of their own");
 

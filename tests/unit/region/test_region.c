@@ -182,9 +182,9 @@ static void refuses_what_is_no_region(void **state)
 	check_refused(HM_EPROTO);
 	unlink(path);
 	make(&two_cards);
-	put_u32(offsetof(struct region_header, version), 2);
+	put_u32(offsetof(struct region_header, version), REGION_VERSION + 1);
 	check_refused(HM_EUNSUPPORTED);
-	put_u32(offsetof(struct region_header, version), 1);
+	put_u32(offsetof(struct region_header, version), REGION_VERSION);
 	put_u32(offsetof(struct region_header, card_count), HM_MAX_CARDS + 1);
 	check_refused(HM_EPROTO);
 	put_u32(offsetof(struct region_header, card_count), 2);

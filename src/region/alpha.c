@@ -1,0 +1,70 @@
+#include "region/alpha.h"
+
+#include <stdbool.h>
+
+#include "core/macros.h"
+#include "region/bucket.h"
+
+#define ALPHA_LEAST_NS 1e6 /* measured before alpha says anything */
+
+void alpha_note(struct alpha *a, uint64_t now, uint64_t spans_ns)
+{
+	unsigned i = a->count++ % ALPHA_HISTORY;
+
+	a->history[i].at_ns = now;
+	a->history[i].spans_ns = spans_ns;
+}
+
+/* The spans measured until `at`, between the two notes around it. False: too long ago, or not noted yet. */
+static bool spans_until(const struct alpha *a, uint64_t at, double *out)
+{
+	unsigned oldest = a->count > ALPHA_HISTORY ? a->count - ALPHA_HISTORY : 0;
+
+	for (unsigned i = a->count; i-- > oldest;) {
+		unsigned here = i % ALPHA_HISTORY, after = (i + 1) % ALPHA_HISTORY;
+		uint64_t from = a->history[here].at_ns, to;
+		double grown;
+
+		if (from > at)
+			continue;
+		*out = 0;
+		if (i + 1 == a->count) {
+			*out = (double)a->history[here].spans_ns;
+			return from == at;
+		}
+		to = a->history[after].at_ns;
+		grown = (double)(int64_t)(a->history[after].spans_ns - a->history[here].spans_ns);
+		*out = (double)a->history[here].spans_ns + grown * (double)(at - from) / (double)(to - from);
+		return true;
+	}
+	return false;
+}
+
+/* exp(-x) without libm; exact enough for x of 0 to some 10. */
+static double decay(double x)
+{
+	double base = 1 - x / 64 + x * x / 8192, result = base > 0 ? base : 0;
+
+	for (int i = 0; i < 6; i++)
+		result *= result;
+	return result;
+}
+
+void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns)
+{
+	double before, after, keep, raw, ratio;
+
+	if (to_ns <= from_ns || !spans_until(a, from_ns, &before) || !spans_until(a, to_ns, &after))
+		return;
+	raw = HM_MAX(after - before, 0.0);
+	keep = decay((double)(to_ns - from_ns) / (double)ALPHA_TAU_NS);
+	a->used = a->used * keep + (double)used_ns;
+	a->raw = a->raw * keep + raw;
+	if (a->value != 0)
+		a->error_ns +=
+			(int64_t)(((double)used_ns - raw * (double)a->value / BUCKET_ALPHA_ONE) * ALPHA_ERROR_PART);
+	if (a->raw < ALPHA_LEAST_NS)
+		return;
+	ratio = HM_MAX(a->used / a->raw * BUCKET_ALPHA_ONE, (double)BUCKET_ALPHA_MIN);
+	a->value = (uint64_t)HM_MIN(ratio, (double)BUCKET_ALPHA_MAX);
+}
