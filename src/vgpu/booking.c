@@ -11,7 +11,7 @@ static uint64_t round_to_pages(uint64_t bytes)
 }
 
 /* Full: a pool may have given memory back since it was last looked at, and processes may have died. */
-static bool charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
+bool booking_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
 {
 	if (HM_LIKELY(vgpu_try_charge(v, card, bytes)))
 		return true;
@@ -29,7 +29,7 @@ CUresult booking_open_on(struct booking *b, CUdevice device, uint64_t bytes)
 	if (b->record == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	b->record->card = (uint8_t)(b->card - b->v->cards);
-	if (!charge(b->v, b->card, bytes)) {
+	if (!booking_charge(b->v, b->card, bytes)) {
 		track_free(&b->v->track, b->record);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -80,7 +80,7 @@ static bool ref_page(struct booking *b, uint64_t page)
 		return true;
 	}
 	if (b->charged < VGPU_PAGE_BYTES) {
-		if (!charge(b->v, b->card, VGPU_PAGE_BYTES)) {
+		if (!booking_charge(b->v, b->card, VGPU_PAGE_BYTES)) {
 			track_unref(&b->v->track, TRACK_PAGE, page);
 			return false;
 		}
@@ -116,7 +116,7 @@ static bool settle(struct booking *b, CUdeviceptr ptr, uint64_t bytes)
 			return false;
 	} else {
 		if (cost > b->charged) {
-			if (!charge(b->v, b->card, cost - b->charged))
+			if (!booking_charge(b->v, b->card, cost - b->charged))
 				return false;
 			b->charged = cost;
 		}

@@ -30,6 +30,8 @@ CUresult booking_open(struct booking *b, uint64_t bytes);
 /* As booking_open, for an exact number of bytes of a given device. */
 CUresult booking_open_on(struct booking *b, CUdevice device, uint64_t bytes);
 CUresult booking_close(struct booking *b, CUresult rc, CUdeviceptr *out, uint64_t bytes);
+/* Charges a card, seeing to pools and dead processes before it refuses. */
+bool booking_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 /* Gives all back: the driver did not allocate. */
 void booking_cancel(struct booking *b);
 

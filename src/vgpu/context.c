@@ -1,6 +1,7 @@
 /* Context life: what a context holds is freed with it, and so is its charge. Process life: cuInit attaches. */
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
+#include "vgpu/overhead.h"
 #include "vgpu/pool.h"
 
 VGPU_EXPORT CUresult cuInit(unsigned flags)
@@ -41,6 +42,49 @@ static void purge_context(uint64_t ctx)
 		return;
 	track_each(&p.v->track, purge_one, &p);
 	pools_refresh(p.v);
+	overhead_settle(p.v);
+}
+
+/* What a context takes is known once it is there: one that does not fit is ended again. */
+static CUresult created(CUresult rc, CUcontext *out, struct overhead *o)
+{
+	if (rc != CUDA_SUCCESS || overhead_after(o))
+		return rc;
+	cuCtxDestroy_v2(*out);
+	*out = NULL;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+VGPU_EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned flags, CUdevice device)
+{
+	struct overhead o;
+
+	overhead_before(&o, device);
+	return created(REAL(cuCtxCreate)(out, flags, device), out, &o);
+}
+
+VGPU_EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
+{
+	struct overhead o;
+
+	overhead_before(&o, device);
+	return created(REAL(cuCtxCreate_v2)(out, flags, device), out, &o);
+}
+
+VGPU_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int affinities, unsigned flags, CUdevice device)
+{
+	struct overhead o;
+
+	overhead_before(&o, device);
+	return created(REAL(cuCtxCreate_v3)(out, affinity, affinities, flags, device), out, &o);
+}
+
+VGPU_EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flags, CUdevice device)
+{
+	struct overhead o;
+
+	overhead_before(&o, device);
+	return created(REAL(cuCtxCreate_v4)(out, params, flags, device), out, &o);
 }
 
 VGPU_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
@@ -74,12 +118,23 @@ VGPU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 
 VGPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
-	CUresult rc = REAL(cuDevicePrimaryCtxRetain)(out, device);
-	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	struct overhead o = { .v = NULL };
+	struct vgpu *v;
+	unsigned flags;
+	int active = 0;
+	CUresult rc;
 
+	if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
+		overhead_before(&o, device);
+	rc = REAL(cuDevicePrimaryCtxRetain)(out, device);
+	v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 	if (v != NULL && device >= 0 && device < VGPU_DEVICES)
 		v->primary[device] = (uintptr_t)*out;
-	return rc;
+	if (rc != CUDA_SUCCESS || overhead_after(&o))
+		return rc;
+	cuDevicePrimaryCtxRelease_v2(device);
+	*out = NULL;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static void purge_primary(CUdevice device)

@@ -67,6 +67,15 @@ void *driver_symbol(enum driver_library lib, const char *name)
 	return find_driver(lib) ? elf_symbol(&drivers[lib].object, name) : NULL;
 }
 
+bool driver_load(enum driver_library lib)
+{
+	__typeof__(dlopen) *open_it = (__typeof__(dlopen) *)libc_symbol("dlopen");
+
+	if (find_driver(lib))
+		return true;
+	return open_it != NULL && open_it(driver_names[lib], RTLD_LAZY) != NULL && find_driver(lib);
+}
+
 bool driver_contains(enum driver_library lib, uintptr_t address)
 {
 	struct elf_object o;

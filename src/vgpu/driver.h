@@ -9,6 +9,8 @@ enum driver_library { DRIVER_CUDA, DRIVER_NVML, DRIVER_LIBRARIES };
 
 /* A function that the library exports; NULL: it lacks it, or is not loaded. */
 void *driver_symbol(enum driver_library lib, const char *name);
+/* Loads the library, unless the program has. False: there is none. */
+bool driver_load(enum driver_library lib);
 /* Does this address lie in the library? */
 bool driver_contains(enum driver_library lib, uintptr_t address);
 /* The library of a function's name. */

@@ -21,6 +21,8 @@ VGPU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned 
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	if (b.v != NULL)
+		b.v->uses_managed = true;
 	rc = REAL(cuMemAllocManaged)(out, bytes, flags);
 	return booking_close(&b, rc, out, bytes);
 }

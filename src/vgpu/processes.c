@@ -9,22 +9,14 @@
 #include "region/slots.h"
 #include "vgpu/hooks.h"
 
-/* The inode of the first pid namespace is fixed (Linux: PROC_PID_INIT_INO). */
-#define HOST_PID_NAMESPACE UINT32_C(0xEFFFFFFC)
-
 typedef void put_process(void *out, unsigned at, unsigned pid, unsigned long long used);
-
-static uint32_t own_namespace(const struct vgpu *v)
-{
-	return (uint32_t)v->ledger.meta;
-}
 
 /* The pid of a slot, where it means the same to us as to its process; 0: nobody's, or of another namespace. */
 static uint32_t member_pid(const struct vgpu *v, unsigned slot)
 {
 	struct region_slot_id id = slot_id(&v->map.r->heads[slot]);
 
-	return id.pid_namespace == own_namespace(v) ? id.pid : 0;
+	return id.pid_namespace == vgpu_pid_namespace(v) ? id.pid : 0;
 }
 
 /* Fills what there is room for; returns how many there are. */
@@ -115,7 +107,7 @@ VGPU_EXPORT int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device
 
 static bool is_member(const struct vgpu *v, unsigned pid)
 {
-	if (pid == 0 || v->mode != VGPU_ON || own_namespace(v) != HOST_PID_NAMESPACE)
+	if (pid == 0 || v->mode != VGPU_ON || vgpu_pid_namespace(v) != VGPU_HOST_PID_NAMESPACE)
 		return false;
 	for (unsigned slot = 0; slot < REGION_SLOTS; slot++) {
 		if (member_pid(v, slot) == pid)

@@ -21,6 +21,15 @@ enum vgpu_mode {
 
 enum { VGPU_DEVICES = 64, VGPU_CARD_UNKNOWN = 0, VGPU_CARD_NONE = -1 };
 
+enum { VGPU_OVERHEAD_PIDS = 8 };
+
+/* See overhead.c. Changes under overhead_lock. */
+struct vgpu_overhead {
+	uint64_t charged;
+	uint32_t pids[VGPU_OVERHEAD_PIDS]; /* as the driver's list names this process; several: one of them */
+	uint32_t pid_count;                /* 0: not known */
+};
+
 struct vgpu_card {
 	struct limit_card limit;
 	int region_card; /* negative: not in the region; nothing may be allocated on it */
@@ -43,11 +52,23 @@ struct vgpu {
 	_Atomic uint32_t card_lock;
 	_Atomic uint32_t pool_lock;
 	_Atomic uint64_t primary[VGPU_DEVICES];
+	_Atomic uint32_t overhead_lock;
+	uint32_t nvml; /* for measuring; see overhead.c */
+	_Atomic bool uses_managed;
+	struct vgpu_overhead overhead[HM_MAX_CARDS];
 	struct env_limits env;
 };
 
 /* The state where limits hold or nothing may be allocated; NULL where there are none. errno is kept. */
 struct vgpu *vgpu_get(void);
+
+/* The inode of the first pid namespace is fixed (Linux: PROC_PID_INIT_INO). */
+#define VGPU_HOST_PID_NAMESPACE UINT32_C(0xEFFFFFFC)
+
+static inline uint32_t vgpu_pid_namespace(const struct vgpu *v)
+{
+	return (uint32_t)v->ledger.meta;
+}
 
 /* The card of a CUDA device; NULL: not ours to use (not in the limit file), or its UUID cannot be had. */
 struct vgpu_card *vgpu_card_of(struct vgpu *v, CUdevice device);

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -96,15 +97,24 @@ class Container:
         return json.loads(out) if out.strip() else None
 
 
-@pytest.fixture(scope="session")
-def node():
+def nodes(context_mib):
+    """A node whose contexts take so much of a card."""
     if not can_unshare():
         pytest.skip("needs mount namespaces (root, or user namespaces)")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
-    n = Node(folder, "t4x2.yaml")
+    text = (REPO / "sim/nodes/t4x2.yaml").read_text()
+    description = folder / "t4x2.yaml"
+    description.write_text(re.sub(r"context_mib: \d+", f"context_mib: {context_mib}", text))
+    n = Node(folder, description)
     yield n
     n.down()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def node():
+    """Contexts are free here, so that a test can count its own bytes; test_vgpu_overhead.py has one where they are not."""
+    yield from nodes(context_mib=0)
 
 
 @pytest.fixture

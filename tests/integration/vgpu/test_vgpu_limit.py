@@ -319,6 +319,7 @@ def test_a_limit_above_the_card_shows_the_card(container, node):
     physical = node.status()["cards"][0]["total_bytes"]
     got = container(physical * 4).python("""
         start()
+        ok(alloc(2 * MIB)[0])
         print(json.dumps(info()))
     """)
     assert 0 < got[0] < got[1] <= physical
