@@ -112,6 +112,13 @@ static void on_served(void *arg, struct dp_plugin *plugin)
 	offer(arg, plugin);
 }
 
+static void on_registered(void *arg)
+{
+	struct agent *a = arg;
+
+	pod_names_new_kubelet(a->names);
+}
+
 static void log_cards(const struct agent *a, const struct inventory *scanned)
 {
 	const struct slots *slots = fleet_slots(a->fleet);
@@ -295,6 +302,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 					      .resource = a->options->resource_name,
 					      .started_ms = a->started_ms,
 					      .served = on_served,
+					      .registered = on_registered,
 					      .arg = a };
 
 	if (service_new(a->loop, &service, &a->service, e) < 0 ||

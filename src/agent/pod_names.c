@@ -7,9 +7,10 @@
 #include "base/log.h"
 #include "core/fmt.h"
 
-struct missing {
+struct named { /* a claim whose pod has a name */
 	uint64_t number;
-	unsigned lists; /* in a row without its pod */
+	unsigned lists_without; /* in a row */
+	bool was_listed;        /* by the kubelet that runs now */
 };
 
 struct pod_names {
@@ -19,8 +20,9 @@ struct pod_names {
 	struct loop_timer *timer;
 	struct pod_resources_call *call;
 	bool again; /* a container started while a list was on its way */
-	struct missing *missing;
-	size_t missing_count, missing_cap;
+	struct named *named;
+	size_t named_count, named_cap;
+	uint64_t empty_since_ms; /* 0: the last list was not empty */
 };
 
 static void set_name(struct claims *claims, const struct claim *c, const char *pod_namespace, const char *pod,
@@ -90,36 +92,64 @@ static bool is_listed(const struct claim *c, const struct pod_resources_containe
 	return false;
 }
 
-static unsigned lists_without(const struct pod_names *n, uint64_t number)
+static struct named state_of(const struct pod_names *n, uint64_t number)
 {
-	for (size_t i = 0; i < n->missing_count; i++)
-		if (n->missing[i].number == number)
-			return n->missing[i].lists;
-	return 0;
+	for (size_t i = 0; i < n->named_count; i++)
+		if (n->named[i].number == number)
+			return n->named[i];
+	return (struct named) { .number = number };
 }
 
-static void count_missing(struct pod_names *n, const struct pod_resources_container *containers, size_t count)
+/* A kubelet that started while the API server is away lists nobody, for as long as that lasts. */
+static bool is_credible(const struct pod_names *n, const struct named *state, uint64_t now_ms)
 {
-	struct pod_names now = { 0 };
+	return n->empty_since_ms == 0 || state->was_listed || now_ms - n->empty_since_ms >= POD_NAMES_EMPTY_MS;
+}
+
+static void count_missing(struct pod_names *n, const struct pod_resources_container *containers, size_t count,
+			  uint64_t now_ms)
+{
+	struct pod_names next = { 0 };
 
 	for (size_t i = 0; i < claims_count(n->claims); i++) {
 		const struct claim *c = claims_at(n->claims, i);
+		struct named state = state_of(n, c->number);
 
-		if (c->pod_name[0] == '\0' || is_listed(c, containers, count))
+		if (c->pod_name[0] == '\0')
 			continue;
-		if (!HM_PUSH(now.missing, now.missing_count, now.missing_cap,
-			     (struct missing) { c->number, lists_without(n, c->number) + 1 }))
+		if (is_listed(c, containers, count))
+			state = (struct named) { c->number, 0, true };
+		else if (is_credible(n, &state, now_ms))
+			state.lists_without++;
+		if (!HM_PUSH(next.named, next.named_count, next.named_cap, state))
 			break;
 	}
-	free(n->missing);
-	n->missing = now.missing;
-	n->missing_count = now.missing_count;
-	n->missing_cap = now.missing_cap;
+	free(n->named);
+	n->named = next.named;
+	n->named_count = next.named_count;
+	n->named_cap = next.named_cap;
+}
+
+void pod_names_take(struct pod_names *n, const struct pod_resources_container *containers, size_t count,
+		    uint64_t now_ms)
+{
+	pod_names_apply(n->claims, containers, count);
+	if (count > 0)
+		n->empty_since_ms = 0;
+	else if (n->empty_since_ms == 0)
+		n->empty_since_ms = HM_MAX(now_ms, (uint64_t)1);
+	count_missing(n, containers, count, now_ms);
 }
 
 bool pod_names_is_gone(const struct pod_names *n, uint64_t number)
 {
-	return lists_without(n, number) >= POD_NAMES_GONE_AFTER;
+	return state_of(n, number).lists_without >= POD_NAMES_GONE_AFTER;
+}
+
+void pod_names_new_kubelet(struct pod_names *n)
+{
+	n->named_count = 0;
+	n->empty_since_ms = 0;
 }
 
 /* ---- asking */
@@ -138,8 +168,7 @@ static void on_list(void *arg, const struct pod_resources_container *containers,
 	struct pod_names *n = arg;
 
 	if (e == NULL) {
-		pod_names_apply(n->claims, containers, count);
-		count_missing(n, containers, count);
+		pod_names_take(n, containers, count, loop_now_ms(n->loop));
 	} else {
 		log_v(1, "the kubelet does not list its pods", KV_ERR(e));
 	}
@@ -183,7 +212,7 @@ void pod_names_free(struct pod_names *n)
 		return;
 	pod_resources_free(n->call);
 	loop_timer_free(n->timer);
-	free(n->missing);
+	free(n->named);
 	free(n);
 }
 

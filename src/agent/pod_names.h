@@ -20,6 +20,9 @@ enum {
 	POD_NAMES_EVERY_MS = 5000,
 	/* Lists in a row without a pod that was on one: a kubelet that starts lists nothing for a moment. */
 	POD_NAMES_GONE_AFTER = 2,
+	/* A list without any container of ours tells nothing of a pod that this kubelet never listed, for so long:
+	   while the API server is away, a kubelet that has just started knows no pods. */
+	POD_NAMES_EMPTY_MS = 10 * 60 * 1000,
 };
 
 struct pod_names;
@@ -34,6 +37,13 @@ void pod_names_want(struct pod_names *n);
 /* True where the claim's pod was on the list once and is not any more. An ended pod's entry stays in the checkpoint
  * until the next allocation; this tells earlier. Never true for a pod whose name is not known. */
 bool pod_names_is_gone(const struct pod_names *n, uint64_t number);
+
+/* Another kubelet than before may run: what the last one listed says nothing of what this one does not list. */
+void pod_names_new_kubelet(struct pod_names *n);
+
+/* One list, of the containers with devices of ours. */
+void pod_names_take(struct pod_names *n, const struct pod_resources_container *containers, size_t count,
+		    uint64_t now_ms);
 
 /* Fills in the names that the list tells. An init container is never listed: it gets the name that another claim with
  * its pod's UID has. */

@@ -8,6 +8,7 @@
 #include "agent/binding.h"
 #include "agent/holders.h"
 #include "agent/prestart.h"
+#include "agent/sight.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "contract/host.h"
@@ -28,6 +29,7 @@ struct reconcile {
 	uint64_t round;
 	struct numbers unlisted; /* of the last round: one that is still unlisted now is taken for ended */
 	char said[256];          /* the last trouble with the checkpoint */
+	bool blind;              /* said that no container is visible */
 };
 
 /* ---- the numbers that lie about */
@@ -178,18 +180,43 @@ static void end(struct reconcile *r, uint64_t number, const char *why)
 		log_info("cleaned up behind a container", KV_U64("number", number), KV("why", why));
 }
 
-static bool lives(const struct reconcile *r, struct holders **seen, uint64_t number)
+/* /proc is looked through at most once a round, and only if somebody asks. */
+struct look {
+	bool looked;
+	struct holders *seen; /* NULL: nothing can be told, and everybody counts as alive */
+};
+
+static void say_blind(struct reconcile *r)
+{
+	if (!r->blind)
+		log_warn("cannot see whether containers run: give this pod hostPID. Until then nothing is cleaned up "
+			 "behind those that ended");
+	r->blind = true;
+}
+
+static void look_at_proc(struct reconcile *r, struct look *look)
 {
 	struct hm_err e;
 
-	if (*seen == NULL && holders_scan("/proc", seen, &e) < 0) {
-		log_warn("cannot see which containers run", KV_ERR(&e));
-		return true;
+	look->looked = true;
+	if (!sight_of_node("/proc", r->config.paths->kubelet_socket.s)) {
+		say_blind(r);
+		return;
 	}
-	return holders_mounted(*seen, agent_path_alloc(r->config.paths, number, HM_ALLOC_USAGE).s);
+	r->blind = false;
+	if (holders_scan("/proc", &look->seen, &e) < 0)
+		log_warn("cannot see which containers run", KV_ERR(&e));
 }
 
-static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoint, struct holders **seen)
+static bool lives(struct reconcile *r, struct look *look, uint64_t number)
+{
+	if (!look->looked)
+		look_at_proc(r, look);
+	return look->seen == NULL ||
+	       holders_mounted(look->seen, agent_path_alloc(r->config.paths, number, HM_ALLOC_USAGE).s);
+}
+
+static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoint, struct look *look)
 {
 	struct numbers now = { 0 }, over = { 0 };
 	bool ok = true;
@@ -200,7 +227,7 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 		if (is_listed(r, checkpoint, c) && !pod_names_is_gone(r->config.names, c->number))
 			continue;
 		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
-		if (ok && has(&r->unlisted, c->number) && !lives(r, seen, c->number))
+		if (ok && has(&r->unlisted, c->number) && !lives(r, look, c->number))
 			ok = HM_PUSH(over.items, over.count, over.cap, c->number);
 	}
 	for (size_t i = 0; i < over.count; i++)
@@ -210,7 +237,7 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 	r->unlisted = now;
 }
 
-static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint, struct holders **seen)
+static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint, struct look *look)
 {
 	struct numbers found = { 0 };
 
@@ -219,7 +246,7 @@ static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint
 		uint64_t number = found.items[i];
 
 		if (claims_find(r->config.claims, number) == NULL &&
-		    !prestart_is_listed(checkpoint, r->config.resource, number) && !lives(r, seen, number))
+		    !prestart_is_listed(checkpoint, r->config.resource, number) && !lives(r, look, number))
 			end(r, number, "left without a claim");
 	}
 	free(found.items);
@@ -242,7 +269,7 @@ static void on_timer(void *arg)
 {
 	struct reconcile *r = arg;
 	hm_auto(checkpoint) *checkpoint = NULL;
-	hm_auto(holders) *seen = NULL;
+	struct look look = { 0 };
 	bool orphans = r->round++ % RECONCILE_ORPHANS_EVERY == 0;
 	struct hm_err e;
 
@@ -253,10 +280,11 @@ static void on_timer(void *arg)
 		return;
 	if (read_checkpoint(r, &checkpoint) < 0)
 		return;
-	end_unlisted(r, checkpoint, &seen);
+	end_unlisted(r, checkpoint, &look);
 	forget_pending(r, checkpoint);
 	if (orphans)
-		end_orphans(r, checkpoint, &seen);
+		end_orphans(r, checkpoint, &look);
+	holders_free(look.seen);
 }
 
 int reconcile_new(struct loop *l, const struct reconcile_config *config, struct reconcile **out, struct hm_err *e)

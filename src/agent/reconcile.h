@@ -1,6 +1,6 @@
 /* What nobody holds any more goes: claims whose container does not run and that the kubelet's checkpoint does not list,
- * or whose pod left the kubelet's list,
- * and specs, folders and files without a claim (the agent was killed half-way). A timer, because no event tells it. */
+ * or whose pod left the kubelet's list, and specs, folders and files without a claim (the agent was killed half-way). A
+ * timer, because no event tells it. Nothing goes where containers cannot be seen (agent/sight.h). */
 #ifndef HM_AGENT_RECONCILE_H
 #define HM_AGENT_RECONCILE_H
 

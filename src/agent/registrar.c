@@ -154,6 +154,8 @@ static void on_registered(void *arg, const struct hm_err *e)
 		 KV_U64("after_start_ms", loop_now_ms(r->loop) - r->config.started_ms));
 	if (dp_watchers(r->plugin) == 0)
 		loop_timer_arm(r->stream, REGISTRAR_STREAM_MS);
+	if (r->config.registered != NULL)
+		r->config.registered(r->config.arg);
 }
 
 static void on_dial(void *arg)

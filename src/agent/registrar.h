@@ -39,6 +39,7 @@ struct registrar_config {
 	uint64_t started_ms;             /* loop time, to say how long the first registration took */
 	/* A new server stands: give it its devices (dp_set_devices). */
 	void (*served)(void *arg, struct dp_plugin *plugin);
+	void (*registered)(void *arg); /* the kubelet took a registration; may be NULL */
 	void *arg;
 };
 

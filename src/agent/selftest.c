@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/sight.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/cursor.h"
@@ -136,7 +137,8 @@ int selftest_run(const struct agent_options *o, const struct agent_paths *p, str
 	facts.state_dir = state;
 	if (selftest_check(&facts, agent_binds_late(o), e) < 0 || make_folders(o, p, e) < 0)
 		return hm_err_wrap(e, "self-test");
-	if (facts.in_pod && access("/proc/1/root", F_OK) == 0 && getpid() == 1)
-		log_warn("this pod has no hostPID: containers that the kubelet forgot are not seen");
+	if (facts.in_pod && !sight_of_node("/proc", p->kubelet_socket.s))
+		log_warn("neither the kubelet nor a container is visible here: give this pod hostPID, else nothing is "
+			 "cleaned up behind ended containers");
 	return 0;
 }

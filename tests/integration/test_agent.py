@@ -280,6 +280,22 @@ def test_ended_containers_are_cleaned_up(node, kubelet):
     wait_until("cleaned up", 12, lambda: node.leftovers() == [])
 
 
+def test_without_hostpid_nothing_is_cleaned_up(kubelet, agent, needs_root):
+    """In a pid namespace of its own the agent sees nobody: that is no proof that nobody runs."""
+    arguments = agent.arguments
+    agent.arguments = lambda flags: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *arguments(flags)]
+    kubelet.start()
+    agent.start()
+    kubelet.wait_registered()
+    kubelet.devices()
+    kubelet.admit("uid-1", "c", ids(0, 0))
+    kubelet.plugin.pre_start(ids(0, 0))
+    kubelet.forget("uid-1")
+    wait_until("it says so", 12, lambda: "give this pod hostPID" in agent.log())
+    time.sleep(7)  # two rounds of cleaning
+    assert len(agent.leftovers()) == 3
+
+
 def test_an_ended_pod_is_cleaned_up_before_the_checkpoint_forgets_it(node, kubelet):
     """The kubelet drops an ended pod's entry only at the next allocation; its pod list drops it at once."""
     pods = PodResources(node.folder / "pods.sock")

@@ -46,10 +46,83 @@ static void names_go_by_whole_sets_and_container(void **state)
 	claims_free(s);
 }
 
+/* One claim of a named pod, and what lists make of it. */
+struct watch {
+	struct loop *loop;
+	struct claims *claims;
+	struct pod_names *names;
+	uint64_t now_ms;
+};
+
+static struct watch start_watch(void)
+{
+	struct watch w = { .now_ms = 1000 };
+	struct claim c = make_claim(1, "u1", "", "GPU-0::0", NULL);
+	struct hm_err e;
+
+	snprintf(c.pod_namespace, sizeof c.pod_namespace, "ns");
+	snprintf(c.pod_name, sizeof c.pod_name, "one");
+	assert_int_equal(loop_new(&w.loop, &e), 0);
+	assert_int_equal(claims_open(temp_path("claims"), &w.claims, &e), 0);
+	put_claim(w.claims, c);
+	assert_int_equal(pod_names_new(w.loop, "none.sock", "hami.com/vgpu", w.claims, &w.names, &e), 0);
+	return w;
+}
+
+static void end_watch(struct watch *w)
+{
+	pod_names_free(w->names);
+	claims_free(w->claims);
+	loop_free(w->loop);
+}
+
+/* "1": a list with its pod, "2": with another pod alone, "0": an empty one, "r": another kubelet, "m": minutes go by.
+ */
+static bool is_gone_after(struct watch *w, const char *lists)
+{
+	static const char *const a[] = { "GPU-0::0" };
+	const struct pod_resources_container one = { "ns", "one", "c1", a, 1 }, two = { "ns", "two", "c1", a, 1 };
+
+	for (; *lists != '\0'; lists++, w->now_ms += POD_NAMES_EVERY_MS) {
+		if (*lists == 'r')
+			pod_names_new_kubelet(w->names);
+		else if (*lists == 'm')
+			w->now_ms += POD_NAMES_EMPTY_MS;
+		else
+			pod_names_take(w->names, *lists == '1' ? &one : &two, *lists == '0' ? 0 : 1, w->now_ms);
+	}
+	return pod_names_is_gone(w->names, 1);
+}
+
+static void an_empty_list_is_no_proof_of_an_end(void **state)
+{
+	static const struct {
+		const char *lists;
+		bool gone;
+	} rows[] = {
+		{ "", false },     { "1", false },       { "12", false },     { "122", true },  { "1212", false },
+		{ "22", true },    { "100", true },      { "1020", true },    { "00", false }, /* the agent started */
+		{ "0000", false }, { "1r0000", false },  { "10r0r0", false }, /* a kubelet without the API server */
+		{ "12r2", false }, { "1r01", false },    { "1r0100", true },  { "0m00", true }, { "0m0", false },
+		{ "02m20", true }, { "1r0mr00", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		struct watch w = start_watch();
+		bool gone = is_gone_after(&w, rows[i].lists);
+
+		end_watch(&w);
+		if (gone != rows[i].gone)
+			fail_msg("\"%s\": %d", rows[i].lists, gone);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(names_go_by_whole_sets_and_container, temp_setup, temp_teardown),
+		cmocka_unit_test_setup_teardown(an_empty_list_is_no_proof_of_an_end, temp_setup, temp_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
