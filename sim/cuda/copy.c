@@ -171,7 +171,9 @@ static void zero(char *p, uint64_t n)
 	uintptr_t begin = ((uintptr_t)p + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 	uintptr_t end = ((uintptr_t)p + n) & ~(uintptr_t)(PAGE - 1);
 
-	if (end <= begin || madvise((char *)begin, end - begin, MADV_DONTNEED) != 0) {
+	/* Pages of a memory file are others' too, and must be cut out of the file. */
+	if (end <= begin || (madvise((char *)begin, end - begin, MADV_REMOVE) != 0 &&
+			     madvise((char *)begin, end - begin, MADV_DONTNEED) != 0)) {
 		memset(p, 0, n);
 		return;
 	}

@@ -1,3 +1,4 @@
+#include "sim/cuda/multicast.h"
 #include "sim/cuda/state.h"
 
 /* What a card answers: a fixed value, or a field of its description times `factor`. Attributes of the interface that
@@ -52,6 +53,7 @@ static const struct attribute attributes[] = {
 	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0, FIELD(shared_per_block_optin), 1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 0, FIELD(blocks_per_sm), 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 1 },
@@ -83,6 +85,7 @@ CU_EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, 
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	*out = value_of(cu_info((unsigned)dev), attribute);
+	*out = attribute == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED ? cu_multicast_supported((unsigned)dev)
+								    : value_of(cu_info((unsigned)dev), attribute);
 	return cu_leave(CUDA_SUCCESS);
 }

@@ -6,6 +6,7 @@
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph_memory.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/space.h"
 #include "sim/cuda/stream.h"
 
@@ -92,6 +93,11 @@ CUresult cu_mem_free(CUdeviceptr ptr)
 	case CU_REGION_MANAGED: cu_region_free(x.region); return CUDA_SUCCESS;
 	case CU_REGION_POOL: cu_pool_give(&x); return CUDA_SUCCESS;
 	case CU_REGION_GRAPH: return cu_graph_free_outside(x.region->graph_alloc);
+	case CU_REGION_IMPORT:
+		if (!x.region->import.freed_by_free)
+			return CUDA_ERROR_INVALID_VALUE;
+		cu_import_close(x.region);
+		return CUDA_SUCCESS;
 	case CU_REGION_RESERVED: return CUDA_ERROR_INVALID_VALUE;
 	case CU_REGION_BLOCK: break;
 	}

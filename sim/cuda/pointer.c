@@ -59,7 +59,10 @@ static CUresult answer(const struct pointee *p, CUpointer_attribute attribute, C
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)out = buffer_id(p); return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned char *)out = managed; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)out = (int)device_of(p); return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(unsigned char *)out = 0; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned char *)out = p->device && (p->extent.region->kind == CU_REGION_BLOCK ||
+						      p->extent.region->kind == CU_REGION_LARGE);
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)out = p->device ? p->extent.base : p->host->base;
 		return CUDA_SUCCESS;

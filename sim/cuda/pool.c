@@ -27,6 +27,15 @@ static CUmemoryPool pool_new(unsigned device, bool is_default)
 	return pool;
 }
 
+CUmemoryPool cu_pool_import(unsigned device)
+{
+	CUmemoryPool pool = pool_new(device, false);
+
+	if (pool != NULL)
+		pool->imported = true;
+	return pool;
+}
+
 CUmemoryPool cu_pool_default(unsigned device)
 {
 	struct cu_device *dev = &cu.devices[device];
@@ -188,7 +197,7 @@ CUresult cu_pool_alloc(struct CUctx_st *ctx, CUmemoryPool pool, size_t bytes, CU
 		if (cu_pool_default(ctx->device) == NULL)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		pool = cu.devices[ctx->device].current_pool;
-	} else if (!cu_handle_is(pool, CU_POOL) || pool->doomed) {
+	} else if (!cu_handle_is(pool, CU_POOL) || pool->doomed || pool->imported) {
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return pool_alloc(pool, bytes, out);
@@ -204,12 +213,15 @@ CU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *prop
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* pools of host or managed memory are not simulated */
+	if (props->handleTypes != 0 && props->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* no fabric */
 	if (props->location.id < 0 || (unsigned)props->location.id >= cu.count)
 		return cu_leave(CUDA_ERROR_INVALID_DEVICE);
 	CUmemoryPool pool = pool_new((unsigned)props->location.id, false);
 
 	if (pool == NULL)
 		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+	pool->handle_types = props->handleTypes;
 	pool->max_bytes = cu_round(HM_MIN(props->maxSize, UINT64_MAX / 2), CU_PAGE_BYTES);
 	*out = pool;
 	return cu_leave(CUDA_SUCCESS);

@@ -16,7 +16,9 @@ struct CUmemPoolHandle_st {
 	uint64_t max_bytes;      /* 0: the card's */
 	uint64_t threshold;
 	uint64_t reserved, reserved_high, used, used_high;
-	int flags[3]; /* reuse attributes; kept, without effect */
+	int handle_types; /* it can be shared by */
+	bool imported;    /* another process's: nothing can be allocated from it */
+	int flags[3];     /* reuse attributes; kept, without effect */
 };
 
 /* pool NULL: the device's current one. */
@@ -24,6 +26,7 @@ CUresult cu_pool_alloc(struct CUctx_st *ctx, CUmemoryPool pool, size_t bytes, CU
 void cu_pool_give(const struct cu_extent *x);  /* frees an allocation of a pool */
 void cu_pools_release(unsigned device);        /* a synchronisation: gives back what is above each pool's threshold */
 void cu_pools_empty(unsigned device);          /* the device's last context has gone: all allocations go */
+CUmemoryPool cu_pool_import(unsigned device);  /* NULL: out of memory */
 CUmemoryPool cu_pool_default(unsigned device); /* NULL: out of memory */
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "sim/cuda/graph_memory.h"
 #include "sim/cuda/vmm.h"
@@ -142,13 +143,14 @@ struct cu_region *cu_region_new(enum cu_region_kind kind, unsigned device, uint6
 	if (r == NULL || !space_open())
 		goto failed;
 	r->kind = kind;
+	r->fd = -1;
 	r->device = device;
 	r->id = ++last_id;
 	r->bytes = cu_round(bytes, CU_PAGE_BYTES);
 	r->base = find_pages(r->bytes, HM_MAX(align, CU_PAGE_BYTES), hint);
 	if (r->base == 0)
 		goto failed;
-	if (kind != CU_REGION_RESERVED) {
+	if (kind != CU_REGION_RESERVED && kind != CU_REGION_IMPORT) {
 		r->backing = backing_of(r);
 		if (r->backing == NULL)
 			goto failed;
@@ -185,6 +187,8 @@ void cu_region_free(struct cu_region *r)
 		     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	else
 		cu_backing_free(r->backing, r->bytes);
+	if (r->fd >= 0)
+		close(r->fd);
 	granules_fini(&r->granules);
 	free(r->mappings);
 	link_remove(&r->link);
@@ -203,6 +207,9 @@ bool cu_extent_at(CUdeviceptr ptr, struct cu_extent *out)
 	switch (r->kind) {
 	case CU_REGION_LARGE:
 	case CU_REGION_MANAGED: return ptr - r->base < r->size;
+	case CU_REGION_IMPORT:
+		out->base = r->base + r->import.offset;
+		return ptr >= out->base && ptr - out->base < r->size;
 	case CU_REGION_GRAPH: return r->graph_alloc->live && ptr - r->base < r->size;
 	case CU_REGION_BLOCK:
 	case CU_REGION_POOL:

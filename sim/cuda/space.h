@@ -14,11 +14,21 @@ enum cu_region_kind {
 	CU_REGION_MANAGED,  /* one cuMemAllocManaged allocation: the host uses the same addresses */
 	CU_REGION_POOL,     /* a chunk of a memory pool, cut in granules */
 	CU_REGION_GRAPH,    /* one allocation of a graph: has memory while it is live */
+	CU_REGION_IMPORT,   /* memory of another process or interface: not charged */
 	CU_REGION_RESERVED, /* cuMemAddressReserve: empty pages, or mapped physical memory */
 };
 
 struct cu_mapping;     /* vmm.h */
 struct cu_graph_alloc; /* graph_memory.h */
+
+/* Whose memory an IMPORT is. */
+struct cu_import {
+	uint32_t pid;    /* the other process; 0: none that we know */
+	uint64_t id;     /* its region's */
+	uint64_t offset; /* of the allocation in the region */
+	unsigned opens;
+	bool freed_by_free; /* cuMemFree, not cuIpcCloseMemHandle */
+};
 
 struct cu_region {
 	struct link link; /* on the list of all regions */
@@ -28,12 +38,14 @@ struct cu_region {
 	uint64_t id; /* never reused */
 	CUdeviceptr base;
 	uint64_t bytes; /* of pages */
-	uint64_t size;  /* LARGE, MANAGED, GRAPH: of the allocation */
+	uint64_t size;  /* LARGE, MANAGED, GRAPH, IMPORT: of the allocation */
 	uint64_t charged;
 	unsigned device;
 	struct CUctx_st *ctx;               /* owner; NULL for RESERVED and POOL */
 	CUmemoryPool pool;                  /* POOL */
 	struct cu_graph_alloc *graph_alloc; /* GRAPH */
+	int fd;                             /* of the memory file that the backing is; -1: none */
+	struct cu_import import;            /* IMPORT */
 	char *backing;                      /* NULL for RESERVED */
 	uint64_t granule_bytes;
 	struct granules granules;     /* BLOCK, POOL */

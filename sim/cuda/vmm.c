@@ -1,8 +1,11 @@
 #include "sim/cuda/vmm.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "sim/cuda/handles.h"
+#include "sim/cuda/multicast.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/space.h"
 
 struct cu_mapping *cu_mapping_at(const struct cu_region *r, CUdeviceptr ptr)
@@ -19,17 +22,22 @@ char *cu_mapping_memory(const struct cu_mapping *m, CUdeviceptr ptr, bool writes
 	return m->physical->backing + m->offset + (ptr - m->base);
 }
 
-static void put_if_unused(struct cu_physical *p)
+void cu_physical_put(struct cu_physical *p)
 {
 	if (p->refs > 0 || p->mapped > 0)
 		return;
 	cu_handle_remove(p);
-	cu_discharge(p->device, SIM_MEM_DATA, p->bytes);
+	if (!p->free_of_charge)
+		cu_discharge(p->device, SIM_MEM_DATA, p->bytes);
+	if (p->multicast != NULL)
+		cu_multicast_free(p->multicast);
+	if (p->fd >= 0)
+		close(p->fd);
 	cu_backing_free(p->backing, p->bytes);
 	free(p);
 }
 
-static struct cu_physical *physical_of(CUmemGenericAllocationHandle handle)
+struct cu_physical *cu_physical_of(CUmemGenericAllocationHandle handle)
 {
 	struct cu_physical *p = (struct cu_physical *)(uintptr_t)handle;
 
@@ -95,28 +103,83 @@ CU_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
 	return cu_leave(CUDA_SUCCESS);
 }
 
+/* With the memory of a file where there is one; takes p, and the file with it. */
+static CUresult add(struct cu_physical *take_p, CUmemGenericAllocationHandle *out)
+{
+	struct cu_physical *p = take_p;
+
+	p->backing = p->fd >= 0 ? cu_share_map(p->fd, 0, p->bytes) : cu_backing_new(p->bytes);
+	if (p->backing == NULL || !cu_handle_add(p, CU_PHYSICAL)) {
+		p->refs = 0;
+		cu_physical_put(p);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = (uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
 static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop)
 {
+	static uint64_t last_id;
 	unsigned device = (unsigned)prop->location.id;
 	struct cu_physical *p = calloc(1, sizeof *p);
 
 	if (p == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*p = (struct cu_physical) { .device = device, .bytes = bytes, .prop = *prop, .refs = 1 };
+	*p = (struct cu_physical) { .device = device, .bytes = bytes, .prop = *prop, .refs = 1, .fd = -1 };
 	CUresult rc = cu_charge(device, SIM_MEM_DATA, bytes);
 
 	if (rc != CUDA_SUCCESS) {
 		free(p);
 		return rc;
 	}
-	p->backing = cu_backing_new(bytes);
-	if (p->backing == NULL || !cu_handle_add(p, CU_PHYSICAL)) {
-		p->refs = 0;
-		put_if_unused(p);
+	if (prop->requestedHandleTypes != 0) {
+		struct cu_note note = { .kind = CU_SHARE_PHYSICAL,
+					.card = cu.devices[device].card,
+					.handle_types = (uint32_t)prop->requestedHandleTypes,
+					.id = ++last_id,
+					.bytes = bytes };
+
+		p->fd = cu_share_file(&note);
+		if (p->fd < 0) {
+			p->refs = 0;
+			cu_physical_put(p);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	return add(p, out);
+}
+
+CUresult cu_physical_import(CUmemGenericAllocationHandle *out, int take_fd, uint64_t bytes,
+			    const CUmemAllocationProp *prop)
+{
+	struct cu_physical *p = calloc(1, sizeof *p);
+
+	if (p == NULL) {
+		close(take_fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*out = (uintptr_t)p;
-	return CUDA_SUCCESS;
+	*p = (struct cu_physical) { .device = (unsigned)prop->location.id,
+				    .bytes = bytes,
+				    .prop = *prop,
+				    .refs = 1,
+				    .free_of_charge = true,
+				    .fd = take_fd };
+	return add(p, out);
+}
+
+CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m)
+{
+	struct cu_physical *p = calloc(1, sizeof *p);
+
+	if (p == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*p = (struct cu_physical) { .bytes = bytes, .refs = 1, .free_of_charge = true, .fd = -1 };
+	CUresult rc = add(p, out);
+
+	if (rc == CUDA_SUCCESS)
+		p->multicast = take_m;
+	return rc;
 }
 
 CU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop,
@@ -131,6 +194,8 @@ CU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, 
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* host memory behind device addresses is not simulated */
+	if (prop->requestedHandleTypes != 0 && prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* no fabric */
 	if (prop->location.id < 0 || (unsigned)prop->location.id >= cu.count)
 		return cu_leave(CUDA_ERROR_INVALID_DEVICE);
 	if (bytes > cu_info((unsigned)prop->location.id)->memory_bytes)
@@ -144,12 +209,12 @@ CU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	struct cu_physical *p = physical_of(handle);
+	struct cu_physical *p = cu_physical_of(handle);
 
 	if (p == NULL)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	p->refs--;
-	put_if_unused(p);
+	cu_physical_put(p);
 	return cu_leave(CUDA_SUCCESS);
 }
 
@@ -177,7 +242,7 @@ CU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemG
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	struct cu_region *r = reservation(ptr, bytes);
-	struct cu_physical *p = physical_of(handle);
+	struct cu_physical *p = cu_physical_of(handle);
 
 	if (r == NULL || p == NULL || flags != 0 || offset % CU_PAGE_BYTES != 0 || bytes > p->bytes ||
 	    offset > p->bytes - bytes)
@@ -230,7 +295,7 @@ CU_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 			page_at(r, at)[i] = NULL;
 		at += m->bytes;
 		m->physical->mapped--;
-		put_if_unused(m->physical);
+		cu_physical_put(m->physical);
 		free(m);
 	}
 	return cu_leave(CUDA_SUCCESS);
@@ -280,7 +345,7 @@ CU_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *o
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	const struct cu_physical *p = physical_of(handle);
+	const struct cu_physical *p = cu_physical_of(handle);
 
 	if (out == NULL || p == NULL)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);

@@ -5,13 +5,17 @@
 #include "sim/cuda/state.h"
 
 struct cu_region;
+struct cu_multicast; /* multicast.h */
 
 /* Lives while it has a reference (handles given out, each to be released) or a mapping. */
 struct cu_physical {
 	unsigned device;
 	uint64_t bytes;
 	CUmemAllocationProp prop;
-	unsigned refs, mapped;
+	unsigned refs, mapped;          /* mapped: also by what is bound to multicast objects */
+	bool free_of_charge;            /* imported, or a multicast object */
+	int fd;                         /* of the memory file that the backing is; -1: none */
+	struct cu_multicast *multicast; /* NULL: memory */
 	char *backing;
 };
 
@@ -21,6 +25,15 @@ struct cu_mapping {
 	struct cu_physical *physical;
 	int access; /* CU_MEM_ACCESS_FLAGS_*, of its own device */
 };
+
+/* The memory that a handle names; NULL where it names none. */
+struct cu_physical *cu_physical_of(CUmemGenericAllocationHandle handle);
+void cu_physical_put(struct cu_physical *p); /* frees it where nothing keeps it */
+/* Another process's memory; takes the descriptor of its memory file, also on failure. */
+CUresult cu_physical_import(CUmemGenericAllocationHandle *out, int take_fd, uint64_t bytes,
+			    const CUmemAllocationProp *prop);
+/* An object without memory; takes m on success. */
+CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m);
 
 struct cu_mapping *cu_mapping_at(const struct cu_region *r, CUdeviceptr ptr); /* NULL: nothing mapped there */
 /* Host memory behind ptr; NULL where access is not given. */
