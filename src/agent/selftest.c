@@ -116,6 +116,10 @@ static int make_folders(const struct agent_options *o, const struct agent_paths 
 		if (access(folders[i], W_OK | X_OK) < 0)
 			return hm_err_errno(e, errno, "write to %s", folders[i]);
 	}
+	/* What a container's root leaves in its usage folder (a setuid program) must be out of other users' reach.
+	 * Bind mounts do not go through the folders above. */
+	if (chmod(p->alloc.s, 0750) < 0)
+		return hm_err_errno(e, errno, "chmod %s", p->alloc.s);
 	return 0;
 }
 

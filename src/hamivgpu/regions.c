@@ -57,7 +57,8 @@ static int fill_members(struct view_claim *claim, const struct region_snapshot *
 	return 0;
 }
 
-static int read_region(struct view_claim *claim, const char *state_dir, struct region_snapshot *snap, struct hm_err *e)
+static int read_region(struct view *v, struct view_claim *claim, const char *state_dir, struct region_snapshot *snap,
+		       struct hm_err *e)
 {
 	char path[4096];
 	struct hm_err why;
@@ -66,6 +67,9 @@ static int read_region(struct view_claim *claim, const char *state_dir, struct r
 	       HM_ALLOC_REGION);
 	if (region_snapshot(path, snap, &why) < 0) {
 		view_error(&claim->c.usage, &why);
+		/* Claims are for everybody to read, usage is root's: one who may not is told so once. */
+		if (why.code == HM_EPERM && v->agent.code == HAMIVGPU_OK)
+			view_error(&v->agent, &why);
 		return 0;
 	}
 	fill_shares(claim, snap);
@@ -83,7 +87,7 @@ int view_read_regions(struct view *v, const char *state_dir, struct hm_err *e)
 		return hm_err_set(e, HM_ENOMEM, "regions");
 	snap->processes = processes;
 	for (size_t i = 0; i < v->claim_count; i++) {
-		int r = read_region(&v->claims[i], state_dir, snap, e);
+		int r = read_region(v, &v->claims[i], state_dir, snap, e);
 
 		if (r < 0)
 			return r;

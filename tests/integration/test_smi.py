@@ -118,13 +118,15 @@ def test_a_node_file_that_makes_no_sense(smi, no_cards, state, text, says, code)
     assert says in r.stderr
 
 
-@pytest.mark.parametrize("what", [".", "node", "claims"])
+@pytest.mark.parametrize("what", [".", "node", "claims", "alloc"])
 def test_no_permission(smi, build, no_cards, state, short_tmp, needs_root, what):
     # Copies: the build folder may be closed to others.
     program, library = short_tmp / "hami-smi", short_tmp / "libfake_nvml.so"
     shutil.copy(build / "bin" / "hami-smi", program)
     shutil.copy(no_cards, library)
     short_tmp.chmod(0o755)
+    claim(state, 1)
+    (state / "alloc").mkdir()
     (state / what).chmod(0)
     r = smi(nvml=library, program=program, user=65534, group=65534)
     assert r.returncode == 5
