@@ -1,8 +1,11 @@
 #include "agent/container_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/holders.h"
 #include "base/log.h"
@@ -51,14 +54,15 @@ static int write_limits(const struct agent_paths *p, const struct claim *c, cons
 	return write_if_new(agent_path_alloc(p, c->number, HM_ALLOC_LIMITS).s, text, n, e);
 }
 
-/* Writable by whatever uid the container's processes have. */
+/* Only the region in it is writable by whatever uid the container's processes have: files of their own would fill the
+ * node's disk. The container's root may still make some (container_dir_tidy). */
 static int make_usage_dir(const struct agent_paths *p, uint64_t number, struct hm_err *e)
 {
 	struct agent_path usage = agent_path_alloc(p, number, HM_ALLOC_USAGE);
 
 	if (file_mkdirs(usage.s, 0755, e) < 0)
 		return -e->code;
-	if (chmod(usage.s, 0777) < 0)
+	if (chmod(usage.s, 0755) < 0)
 		return hm_err_errno(e, errno, "%s", usage.s);
 	return 0;
 }
@@ -90,6 +94,42 @@ int container_dir_write(const struct agent_paths *p, const struct claim *c, stru
 		return hm_err_wrap(e, "write the folder of vGPU %llu", (unsigned long long)c->number);
 	reap(region.s);
 	return 0;
+}
+
+static bool has_more_than_the_region(const char *usage)
+{
+	static const char *const known[] = { ".", "..", "region" };
+	DIR *dir = opendir(usage);
+	struct dirent *d;
+	bool found = false;
+
+	while (dir != NULL && !found && (d = readdir(dir)) != NULL) {
+		found = true;
+		for (size_t i = 0; i < HM_COUNT(known); i++)
+			found = found && strcmp(d->d_name, known[i]) != 0;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return found;
+}
+
+/* Far above any layout: whoever uses the region has mapped what lies below. */
+static bool cut_region(const char *region)
+{
+	struct stat st;
+
+	if (lstat(region, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= CONTAINER_DIR_MAX_BYTES)
+		return false;
+	hm_auto_fd fd = open(region, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, CONTAINER_DIR_MAX_BYTES) == 0;
+}
+
+bool container_dir_tidy(const struct agent_paths *p, uint64_t number)
+{
+	bool more = has_more_than_the_region(agent_path_alloc(p, number, HM_ALLOC_USAGE).s);
+	bool cut = cut_region(agent_path_alloc(p, number, HM_ALLOC_REGION).s);
+
+	return !more && !cut;
 }
 
 int container_dir_remove(const struct agent_paths *p, uint64_t number, struct hm_err *e)

@@ -3,14 +3,23 @@
 #ifndef HM_AGENT_CONTAINER_DIR_H
 #define HM_AGENT_CONTAINER_DIR_H
 
+#include <stdbool.h>
+
 #include "agent/paths.h"
 #include "core/err.h"
 #include "model/claim_text.h"
+
+/* How large the container may make its region, which any of its users may write to, until the agent comes by. */
+enum { CONTAINER_DIR_MAX_BYTES = 16 * 1024 * 1024 };
 
 /* Makes it, or brings an existing one up to date: files that say the same are left alone, a region keeps its counters
  * but for the charges of processes that ended with the last run. */
 int container_dir_write(const struct agent_paths *p, const struct claim *c, struct hm_err *e) HM_MUST_USE;
 /* -HM_EAGAIN: the container left more behind than is removed at one time; to be called again. */
+/* False where the container put more than the region into its usage folder, or has let the region grow beyond
+ * CONTAINER_DIR_MAX_BYTES, which is then cut. Cheap. */
+bool container_dir_tidy(const struct agent_paths *p, uint64_t number);
+
 int container_dir_remove(const struct agent_paths *p, uint64_t number, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/binding.h"
+#include "agent/container_dir.h"
 #include "agent/holders.h"
 #include "agent/prestart.h"
 #include "agent/sight.h"
@@ -29,6 +30,7 @@ struct reconcile {
 	uint64_t round;
 	struct numbers unlisted; /* of the last round: one that is still unlisted now is taken for ended */
 	char said[256];          /* the last trouble with the checkpoint */
+	struct numbers untidy;   /* said: their usage folder holds more than it should */
 	bool blind;              /* said that no container is visible */
 };
 
@@ -252,6 +254,27 @@ static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint
 	free(found.items);
 }
 
+static void look_at_usage(struct reconcile *r)
+{
+	struct numbers untidy = { 0 };
+
+	for (size_t i = 0; i < claims_count(r->config.claims); i++) {
+		const struct claim *c = claims_at(r->config.claims, i);
+		bool said = has(&r->untidy, c->number);
+
+		if (c->state != CLAIM_ACTIVE || (container_dir_tidy(r->config.paths, c->number) && !said))
+			continue;
+		if (!said)
+			log_warn("a container writes more than it should into its usage folder, on the node's disk",
+				 KV_U64("number", c->number), KV("pod_uid", c->pod_uid), KV("pod", c->pod_name),
+				 KV("container", c->container));
+		if (!HM_PUSH(untidy.items, untidy.count, untidy.cap, c->number))
+			break;
+	}
+	free(r->untidy.items);
+	r->untidy = untidy;
+}
+
 static void forget_pending(struct reconcile *r, const struct checkpoint *checkpoint)
 {
 	uint64_t now = loop_now_ms(r->loop);
@@ -281,6 +304,7 @@ static void on_timer(void *arg)
 	if (read_checkpoint(r, &checkpoint) < 0)
 		return;
 	end_unlisted(r, checkpoint, &look);
+	look_at_usage(r);
 	forget_pending(r, checkpoint);
 	if (orphans)
 		end_orphans(r, checkpoint, &look);
@@ -310,5 +334,6 @@ void reconcile_free(struct reconcile *r)
 		return;
 	loop_timer_free(r->timer);
 	free(r->unlisted.items);
+	free(r->untidy.items);
 	free(r);
 }

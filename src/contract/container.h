@@ -4,9 +4,9 @@
 
 /* Files, all mounted by the agent (CDI spec or Allocate answer). */
 #define HM_CONTAINER_DIR "/run/hami-vgpu"
-#define HM_CONTAINER_LIMITS "/run/hami-vgpu/limits"       /* read-only; region/limit_file.h */
-#define HM_CONTAINER_USAGE_DIR "/run/hami-vgpu/usage"     /* writable by any uid */
-#define HM_CONTAINER_REGION "/run/hami-vgpu/usage/region" /* contract/region_layout.h */
+#define HM_CONTAINER_LIMITS "/run/hami-vgpu/limits" /* read-only; region/limit_file.h */
+#define HM_CONTAINER_USAGE_DIR "/run/hami-vgpu/usage"
+#define HM_CONTAINER_REGION "/run/hami-vgpu/usage/region" /* writable by any uid; contract/region_layout.h */
 #define HM_CONTAINER_LIB "/run/hami-vgpu/libvgpu.so"      /* read-only */
 #define HM_CONTAINER_PRELOAD "/etc/ld.so.preload"         /* read-only; one line: HM_CONTAINER_LIB */
 

@@ -178,7 +178,8 @@ def test_pre_start_writes_all_that_the_container_needs(node, kubelet):
     assert (folder / "limits").read_text().splitlines()[:2] == [
         "hami-vgpu-limits 1", f"gpu={UUIDS[1]} memory={8192 << 20} cores=50"]
     assert (folder / "ld.so.preload").read_text() == "/run/hami-vgpu/libvgpu.so\n"
-    assert (folder / "usage").stat().st_mode & 0o777 == 0o777
+    assert (folder / "usage").stat().st_mode & 0o777 == 0o755
+    assert folder.parent.stat().st_mode & 0o777 == 0o750
     assert (folder / "usage/region").stat().st_mode & 0o777 == 0o666
     claim = (node.state / "claims" / str(n)).read_text()
     for line in ("state=active", "pod_uid=uid-1", "container=main", f"cdi=hami.io/vgpu=v.{n}", f"device={ids(1, 2)[0]}"):
@@ -294,6 +295,18 @@ def test_without_hostpid_nothing_is_cleaned_up(kubelet, agent, needs_root):
     wait_until("it says so", 12, lambda: "give this pod hostPID" in agent.log())
     time.sleep(7)  # two rounds of cleaning
     assert len(agent.leftovers()) == 3
+
+
+def test_a_container_that_fills_its_usage_folder_is_named_once(node, kubelet):
+    n = number_of(kubelet.admit("uid-1", "greedy", ids(0, 0)))
+    kubelet.plugin.pre_start(ids(0, 0))
+    usage = node.state / "alloc" / str(n) / "usage"
+    os.truncate(usage / "region", 1 << 30)
+    wait_until("cut", 8, lambda: (usage / "region").stat().st_size <= 16 << 20)
+    (usage / "more").write_text("x")
+    time.sleep(4)
+    said = [line for line in node.log().splitlines() if "into its usage folder" in line]
+    assert len(said) == 1 and "greedy" in said[0] and "uid-1" in said[0]
 
 
 def test_an_ended_pod_is_cleaned_up_before_the_checkpoint_forgets_it(node, kubelet):

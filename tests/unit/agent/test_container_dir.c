@@ -56,7 +56,7 @@ static void all_is_there_with_its_mode_whatever_the_umask(void **state)
 	(void)state;
 	write_dir(&c);
 	umask(before);
-	inode("s/alloc/7/usage", 0777);
+	inode("s/alloc/7/usage", 0755);
 	inode("s/alloc/7/usage/region", 0666);
 	inode("s/alloc/7/limits", 0644);
 	assert_int_equal(file_read(temp_path("s/alloc/7/limits"), 4096, &text, &e), 0);
@@ -98,6 +98,34 @@ static void remove_takes_all_and_absent_is_fine(void **state)
 	claim_fini(&c);
 }
 
+static void what_a_container_adds_is_noticed_and_bounded(void **state)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	struct stat st;
+
+	(void)state;
+	write_dir(&c);
+	assert_true(container_dir_tidy(&paths, 7));
+	assert_true(container_dir_tidy(&paths, 8)); /* none */
+	temp_write("s/alloc/7/usage/more", "");
+	assert_false(container_dir_tidy(&paths, 7));
+	unlink(temp_path("s/alloc/7/usage/more"));
+	assert_int_equal(truncate(temp_path("s/alloc/7/usage/region"), CONTAINER_DIR_MAX_BYTES + 1), 0);
+	assert_false(container_dir_tidy(&paths, 7));
+	assert_int_equal(stat(temp_path("s/alloc/7/usage/region"), &st), 0);
+	assert_int_equal(st.st_size, CONTAINER_DIR_MAX_BYTES);
+	assert_true(container_dir_tidy(&paths, 7));
+	/* Its own link must not lead the agent to another file. */
+	temp_write("other", "");
+	assert_int_equal(truncate(temp_path("other"), CONTAINER_DIR_MAX_BYTES + 1), 0);
+	unlink(temp_path("s/alloc/7/usage/region"));
+	assert_int_equal(symlink(temp_path("other"), temp_path("s/alloc/7/usage/region")), 0);
+	assert_true(container_dir_tidy(&paths, 7));
+	assert_int_equal(stat(temp_path("other"), &st), 0);
+	assert_int_equal(st.st_size, CONTAINER_DIR_MAX_BYTES + 1);
+	claim_fini(&c);
+}
+
 /* The agent's loop must not stand still for as long as a container likes. */
 static void much_is_removed_bit_by_bit(void **state)
 {
@@ -127,6 +155,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, temp_teardown)
 		TEST(all_is_there_with_its_mode_whatever_the_umask),
 		TEST(the_same_again_keeps_files_and_another_limit_does_not),
+		TEST(what_a_container_adds_is_noticed_and_bounded),
 		TEST(remove_takes_all_and_absent_is_fine),
 		TEST(much_is_removed_bit_by_bit),
 	};
