@@ -1,10 +1,12 @@
 #include "agent/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/options.h"
 #include "base/log.h"
+#include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
 
@@ -126,6 +128,29 @@ static void a_file_is_named(void **state)
 			 -HM_ENOTFOUND);
 }
 
+static int parse_scenario(void *arg)
+{
+	struct hm_err e = { 0 };
+	int r = config_parse(arg, strlen(arg), table, AGENT_OPTION_COUNT, &options.config_tree, &e);
+
+	json_free(HM_STEAL(options.config_tree));
+	agent_options_init(&options, table);
+	return r;
+}
+
+static void memory_that_is_short_is_an_error(void **state)
+{
+	static char text[] = "cores-per-device: 8\nslicing: dynamic\nstateDir: \"/x y\"\n";
+
+	struct cJSON_Hooks hooks = { malloc, free };
+
+	(void)state;
+	json_free(HM_STEAL(options.config_tree));
+	cJSON_InitHooks(&hooks); /* its allocations fail too */
+	sweep_check("config", parse_scenario, text);
+	cJSON_InitHooks(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +160,7 @@ int main(void)
 		TEST(an_unknown_key_is_warned_of_and_left_out),
 		TEST(bad_values_name_line_key_and_reason),
 		TEST(a_file_is_named),
+		TEST(memory_that_is_short_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
