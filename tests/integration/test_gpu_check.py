@@ -2,11 +2,11 @@
 import os
 import subprocess
 
-from conftest import BUILD, REPO
+from node.base import PLAIN, REPO
 
 
 def gpu_check(*words, **env):
-    return subprocess.run([str(REPO / "tools/gpu-check"), f"--build={BUILD}", *words], capture_output=True, text=True, timeout=200,
+    return subprocess.run([str(REPO / "tools/gpu-check"), f"--build={PLAIN}", *words], capture_output=True, text=True, timeout=200,
                           check=False, env={**os.environ, **env})
 
 
@@ -19,9 +19,9 @@ def test_it_passes_on_a_simulated_node():
 def test_a_library_that_holds_nothing_is_found_out(tmp_path):
     """The build, but for a libvgpu.so that is some other library."""
     for name in ("bin", "sim", "tests"):
-        (tmp_path / name).symlink_to(BUILD / name)
+        (tmp_path / name).symlink_to(PLAIN / name)
     (tmp_path / "lib").mkdir()
-    other = next((BUILD / "sim").glob("libnvidia-ml.so.1"))
+    other = next((PLAIN / "sim").glob("libnvidia-ml.so.1"))
     (tmp_path / "lib/libvgpu.so").symlink_to(other)
     done = subprocess.run([str(REPO / "tools/gpu-check"), f"--build={tmp_path}", "--sim", str(REPO / "sim/nodes/t4x2.yaml")],
                           capture_output=True, text=True, timeout=200, check=False)
