@@ -18,20 +18,27 @@ struct purge {
 	uint64_t ctx;
 };
 
+static bool belongs_to_contexts(const struct record *r)
+{
+	return (r->kind == TRACK_POINTER && !r->pooled) || r->kind == TRACK_ARRAY;
+}
+
 static void purge_one(const struct record *seen, void *arg)
 {
 	struct purge *p = arg;
 	struct record *r;
 
-	if (seen->kind != TRACK_POINTER || seen->pooled || seen->owner != p->ctx)
+	if (!belongs_to_contexts(seen) || seen->owner != p->ctx)
 		return;
-	r = track_take(&p->v->track, TRACK_POINTER, seen->key);
+	r = track_take(&p->v->track, seen->kind, seen->key);
 	if (r == NULL)
 		return;
-	if (r->owner == p->ctx)
-		pointer_uncharge(p->v, r);
-	else
+	if (r->owner != p->ctx)
 		track_put(&p->v->track, r); /* its address is another context's by now */
+	else if (r->kind == TRACK_ARRAY)
+		array_uncharge(p->v, r);
+	else
+		pointer_uncharge(p->v, r);
 }
 
 static void purge_context(uint64_t ctx)

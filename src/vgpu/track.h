@@ -23,12 +23,13 @@ enum track_kind {
 	TRACK_HANDLE,  /* of cuMemCreate */
 	TRACK_MAPPING, /* of a handle */
 	TRACK_POOL,
+	TRACK_ARRAY, /* and mipmapped arrays */
 };
 
 struct record {
 	uint64_t key;
 	uint64_t bytes; /* charged for it */
-	uint64_t owner; /* a pointer's context or pool; a mapping's handle */
+	uint64_t owner; /* a pointer's or an array's context, a pointer's pool; a mapping's handle */
 	uint32_t number, next;
 	uint32_t refs;     /* a page's allocations; a handle's references */
 	uint32_t mappings; /* a handle's */

@@ -1,0 +1,192 @@
+/* Arrays and mipmapped arrays. How much one takes the driver says only of those without memory of their own: so an
+ * array of the same description with deferred mapping is made first, asked, and destroyed. Drivers without that:
+ * array_size. */
+#include "vgpu/array_size.h"
+#include "vgpu/booking.h"
+#include "vgpu/hooks.h"
+
+static CUDA_ARRAY3D_DESCRIPTOR deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = *desc;
+
+	d.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+	return d;
+}
+
+static uint64_t size_of_array(const CUDA_ARRAY3D_DESCRIPTOR *desc, CUdevice device)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = deferred(desc);
+	CUDA_ARRAY_MEMORY_REQUIREMENTS need;
+	bool told;
+	CUarray a;
+
+	if (REAL(cuArray3DCreate_v2)(&a, &d) != CUDA_SUCCESS)
+		return array_size(desc, 1);
+	told = REAL(cuArrayGetMemoryRequirements)(&need, a, device) == CUDA_SUCCESS;
+	REAL(cuArrayDestroy)(a);
+	return told ? need.size : array_size(desc, 1);
+}
+
+static uint64_t size_of_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels, CUdevice device)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = deferred(desc);
+	CUDA_ARRAY_MEMORY_REQUIREMENTS need;
+	CUmipmappedArray a;
+	bool told;
+
+	if (REAL(cuMipmappedArrayCreate)(&a, &d, levels) != CUDA_SUCCESS)
+		return array_size(desc, HM_MAX(levels, 1U));
+	told = REAL(cuMipmappedArrayGetMemoryRequirements)(&need, a, device) == CUDA_SUCCESS;
+	REAL(cuMipmappedArrayDestroy)(a);
+	return told ? need.size : array_size(desc, HM_MAX(levels, 1U));
+}
+
+/* b->v NULL: nothing is booked, the driver's answer stands. */
+static CUresult open_array(struct booking *b, const CUDA_ARRAY3D_DESCRIPTOR *desc, bool mipmapped, unsigned levels)
+{
+	const unsigned unmapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+	CUdevice device;
+	uint64_t bytes;
+	CUresult rc;
+
+	b->v = (desc->Flags & unmapped) == 0 ? vgpu_get() : NULL;
+	if (b->v == NULL)
+		return CUDA_SUCCESS;
+	rc = REAL(cuCtxGetDevice)(&device);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	bytes = mipmapped ? size_of_mipmap(desc, levels, device) : size_of_array(desc, device);
+	if (bytes > REGION_MAX_BYTES) {
+		b->v = NULL; /* the driver says what is wrong with it */
+		return CUDA_SUCCESS;
+	}
+	return booking_open_on(b, device, bytes);
+}
+
+static CUresult close_array(struct booking *b, CUresult rc, const void *handle)
+{
+	CUcontext ctx = NULL;
+
+	if (b->v == NULL)
+		return rc;
+	if (rc != CUDA_SUCCESS) {
+		booking_cancel(b);
+		return rc;
+	}
+	REAL(cuCtxGetCurrent)(&ctx);
+	b->record->kind = TRACK_ARRAY;
+	b->record->key = (uintptr_t)handle;
+	b->record->owner = (uintptr_t)ctx;
+	b->record->bytes = b->charged;
+	track_put(&b->v->track, b->record);
+	return rc;
+}
+
+VGPU_EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
+{
+	struct booking b = { .v = NULL };
+	CUresult rc = CUDA_SUCCESS;
+
+	if (out != NULL && d != NULL)
+		rc = open_array(&b, &(CUDA_ARRAY3D_DESCRIPTOR) { d->Width, d->Height, 0, d->Format, d->NumChannels, 0 },
+				false, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuArrayCreate_v2)(out, d);
+	return close_array(&b, rc, rc == CUDA_SUCCESS ? *out : NULL);
+}
+
+VGPU_EXPORT CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
+{
+	struct booking b = { .v = NULL };
+	CUresult rc = CUDA_SUCCESS;
+
+	if (out != NULL && d != NULL)
+		rc = open_array(&b, &(CUDA_ARRAY3D_DESCRIPTOR) { d->Width, d->Height, 0, d->Format, d->NumChannels, 0 },
+				false, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuArrayCreate)(out, d);
+	return close_array(&b, rc, rc == CUDA_SUCCESS ? *out : NULL);
+}
+
+VGPU_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	struct booking b = { .v = NULL };
+	CUresult rc = CUDA_SUCCESS;
+
+	if (out != NULL && d != NULL)
+		rc = open_array(&b, d, false, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuArray3DCreate_v2)(out, d);
+	return close_array(&b, rc, rc == CUDA_SUCCESS ? *out : NULL);
+}
+
+VGPU_EXPORT CUresult cuArray3DCreate(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
+{
+	struct booking b = { .v = NULL };
+	CUresult rc = CUDA_SUCCESS;
+
+	if (out != NULL && d != NULL)
+		rc = open_array(&b,
+				&(CUDA_ARRAY3D_DESCRIPTOR) { d->Width, d->Height, d->Depth, d->Format, d->NumChannels,
+							     d->Flags },
+				false, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuArray3DCreate)(out, d);
+	return close_array(&b, rc, rc == CUDA_SUCCESS ? *out : NULL);
+}
+
+VGPU_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+{
+	struct booking b = { .v = NULL };
+	CUresult rc = CUDA_SUCCESS;
+
+	if (out != NULL && d != NULL)
+		rc = open_array(&b, d, true, levels);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuMipmappedArrayCreate)(out, d, levels);
+	return close_array(&b, rc, rc == CUDA_SUCCESS ? *out : NULL);
+}
+
+/* The record goes before the driver frees, as with pointers. */
+static struct record *take_array(struct vgpu *v, const void *handle)
+{
+	return v != NULL && handle != NULL ? track_take(&v->track, TRACK_ARRAY, (uintptr_t)handle) : NULL;
+}
+
+void array_uncharge(struct vgpu *v, struct record *r)
+{
+	vgpu_uncharge(v, &v->cards[r->card], r->bytes);
+	track_free(&v->track, r);
+}
+
+static CUresult destroyed(struct vgpu *v, struct record *r, CUresult rc)
+{
+	if (r == NULL)
+		return rc;
+	if (rc != CUDA_SUCCESS)
+		track_put(&v->track, r);
+	else
+		array_uncharge(v, r);
+	return rc;
+}
+
+VGPU_EXPORT CUresult cuArrayDestroy(CUarray array)
+{
+	struct vgpu *v = vgpu_get();
+	struct record *r = take_array(v, array);
+
+	return destroyed(v, r, REAL(cuArrayDestroy)(array));
+}
+
+VGPU_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap)
+{
+	struct vgpu *v = vgpu_get();
+	struct record *r = take_array(v, mipmap);
+
+	return destroyed(v, r, REAL(cuMipmappedArrayDestroy)(mipmap));
+}
