@@ -1,5 +1,5 @@
-/* What the tests of the agent's long-lived parts share: a loop whose time runs FAST times as fast as the machine's and
- * can be moved on, what the log said, and waiting for something. For tests that CMakeLists.txt lists as such. */
+/* What the tests of the agent's long-lived parts share: a loop whose time runs `fast` times as fast as the machine's
+ * and can be moved on, what the log said, and waiting for something. For tests that CMakeLists.txt lists as such. */
 #ifndef HM_TESTS_AGENT_FAST_LOOP_H
 #define HM_TESTS_AGENT_FAST_LOOP_H
 
@@ -11,24 +11,24 @@
 #include "harness/unit.h"
 #include "io/loop.h"
 
-enum { FAST = 20, FAST_WAIT_MS = 10000 /* of the machine's */ };
+enum { FAST_WAIT_MS = 10000 /* of the machine's */ };
 
 uint64_t __wrap_loop_now_ms(const struct loop *l);
 void __real_loop_timer_arm(struct loop_timer *t, uint64_t after_ms);
 void __wrap_loop_timer_arm(struct loop_timer *t, uint64_t after_ms);
 
-static uint64_t fast_moved_ms;
+static uint64_t fast = 20, fast_moved_ms;
 static char fast_log[65536];
 static size_t fast_log_bytes;
 
 uint64_t __wrap_loop_now_ms(const struct loop *l)
 {
-	return loop_now_us(l) * FAST / 1000 + fast_moved_ms;
+	return loop_now_us(l) * fast / 1000 + fast_moved_ms;
 }
 
 void __wrap_loop_timer_arm(struct loop_timer *t, uint64_t after_ms)
 {
-	__real_loop_timer_arm(t, (after_ms + FAST - 1) / FAST);
+	__real_loop_timer_arm(t, (after_ms + fast - 1) / fast);
 }
 
 static inline void fast_keep_line(const char *line, size_t n, void *arg)
@@ -72,7 +72,7 @@ static inline bool fast_until(struct loop *l, bool (*done)(const void *arg), con
 /* The loop for so many of its own milliseconds. */
 static inline void fast_run(struct loop *l, uint64_t ms)
 {
-	uint64_t end_us = loop_now_us(l) + 1000 * ms / FAST;
+	uint64_t end_us = loop_now_us(l) + 1000 * ms / fast;
 	struct hm_err e;
 
 	do

@@ -1,0 +1,358 @@
+/* Rounds of cleaning up, over records, a checkpoint and folders of the test's own; which containers run is what the
+ * test says (ld --wrap). */
+#include "agent/reconcile.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/binding.h"
+#include "agent/holders.h"
+#include "harness/sweep.h"
+#include "unit/agent/agent_node.h"
+#include "unit/agent/fast_loop.h"
+
+#define A "GPU-0::0"
+#define B "GPU-0::1"
+#define Q(x) "\"" x "\""
+#define LATE(n) "hami.io/vgpu=v." #n
+
+static struct agent_node node;
+static struct loop *loop;
+static uint64_t alive, gone; /* the number that runs; whose pod left the list; 0: none */
+static bool sighted;
+
+bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket);
+int __wrap_holders_scan(const char *proc, struct holders **out, struct hm_err *e);
+bool __wrap_holders_mounted(const struct holders *h, const char *host_path);
+void __wrap_holders_free(struct holders *h);
+bool __wrap_pod_names_is_gone(const struct pod_names *n, uint64_t number);
+
+bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket)
+{
+	(void)proc, (void)kubelet_socket;
+	return sighted;
+}
+
+int __wrap_holders_scan(const char *proc, struct holders **out, struct hm_err *e)
+{
+	(void)proc;
+	*out = malloc(1);
+	return *out != NULL ? 0 : hm_err_set(e, HM_ENOMEM, "holders");
+}
+
+bool __wrap_holders_mounted(const struct holders *h, const char *host_path)
+{
+	assert_non_null(h);
+	return alive != 0 && strcmp(host_path, agent_path_alloc(&node.paths, alive, "usage").s) == 0;
+}
+
+void __wrap_holders_free(struct holders *h)
+{
+	free(h);
+}
+
+bool __wrap_pod_names_is_gone(const struct pod_names *n, uint64_t number)
+{
+	(void)n;
+	return number == gone;
+}
+
+/* ---- */
+
+static int make(struct reconcile **out, struct hm_err *e)
+{
+	const struct reconcile_config config = { .paths = &node.paths,
+						 .resource = "hami.com/vgpu",
+						 .claims = node.claims,
+						 .counter = node.counter,
+						 .pending = node.pending };
+
+	return reconcile_new(loop, &config, out, e);
+}
+
+static int setup(void **state)
+{
+	struct hm_err e;
+
+	fast = 300;
+	fast_moved_ms = alive = gone = 0;
+	sighted = true;
+	fast_forget_log();
+	log_set_sink(fast_keep_line, NULL);
+	if (temp_setup(state) < 0)
+		return -1;
+	node_setup(&node);
+	return loop_new(&loop, &e);
+}
+
+static int teardown(void **state)
+{
+	node_teardown(&node);
+	loop_free(HM_STEAL(loop));
+	log_set_sink(NULL, NULL);
+	return temp_teardown(state);
+}
+
+static void open_node(void)
+{
+	struct hm_err e;
+
+	if (node_open(&node, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void write_checkpoint(const char *entries)
+{
+	char text[2048];
+
+	snprintf(text, sizeof text, "{\"Data\":{\"PodDeviceEntries\":[%s],\"RegisteredDevices\":{}},\"Checksum\":1}",
+		 entries);
+	temp_write("kubelet_internal_checkpoint", text);
+}
+
+/* What a started container has: claim, folder, spec (late). */
+static void put_whole(struct claim c)
+{
+	uint64_t number = c.number;
+	bool late = c.cdi[0] != '\0';
+	struct hm_err e;
+
+	put_claim(node.claims, c);
+	if (file_mkdirs(agent_path_alloc(&node.paths, number, "usage").s, 0755, &e) < 0 ||
+	    (late && file_replace(agent_path_spec(&node.paths, number).s, "{}", 2, 0644, &e) < 0))
+		fail_msg("%s", e.msg);
+}
+
+static void rounds(unsigned n)
+{
+	hm_auto(reconcile) *r = NULL;
+	struct hm_err e;
+
+	assert_int_equal(make(&r, &e), 0);
+	fast_run(loop, 200 + RECONCILE_EVERY_MS * (n - 1) + RECONCILE_EVERY_MS / 2);
+}
+
+/* ---- */
+
+static void a_claim_goes_once_nothing_holds_it(void **state)
+{
+	static const struct {
+		const char *entries, *cdi;
+		bool alive, gone, blind, kept;
+	} rows[] = {
+		{ ENTRY("p1", "c5", Q(A), CDI_5), LATE(5), false, false, false, true },
+		{ ENTRY("p1", "c5", Q(A), CDI_5), LATE(5), false, true, false, false },
+		{ ENTRY("p1", "c5", Q(A), CDI_5), LATE(5), true, true, false, true },
+		{ ENTRY("p1", "c5", Q(A), CDI_6), LATE(5), false, false, false, false },
+		{ ENTRY("p1", "c5", Q(A), CDI_6), LATE(5), true, false, false, true },
+		{ ENTRY("p1", "c5", Q(A), CDI_6), LATE(5), false, false, true, true },
+		{ ENTRY("p1", "c5", Q(A), NO_CDI), "", false, false, false, true },
+		{ ENTRY("p2", "c5", Q(A), NO_CDI), "", false, false, false, false },
+		{ ENTRY("p1", "c5", Q(B), NO_CDI), "", false, false, false, false },
+		{ ENTRY("p1", "c5", Q(A) "," Q(B), NO_CDI), "", false, false, false, false },
+		{ "", LATE(5), false, false, false, false },
+	};
+
+	struct hm_err e;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		open_node();
+		put_whole(make_claim(5, "p1", rows[i].cdi, A, NULL));
+		write_checkpoint(rows[i].entries);
+		alive = rows[i].alive ? 5 : 0;
+		gone = rows[i].gone ? 5 : 0;
+		sighted = !rows[i].blind;
+		fast_forget_log();
+		rounds(4);
+		if ((claims_find(node.claims, 5) != NULL) != rows[i].kept ||
+		    temp_exists("state/alloc/5") != rows[i].kept)
+			fail_msg("row %zu: %s", i, fast_log);
+		assert_int_equal(temp_exists("cdi/hami-vgpu-v.5.json"), rows[i].kept && rows[i].cdi[0] != '\0');
+		assert_int_equal(fast_said("cannot see whether containers run"), rows[i].blind);
+		assert_int_equal(binding_remove(&node.paths, node.claims, 5, &e), 0);
+		node_close(&node);
+	}
+}
+
+/* An Allocate's answer reaches the checkpoint a moment after it was given: one round without it is no end. */
+static void one_round_is_not_enough(void **state)
+{
+	(void)state;
+	open_node();
+	put_whole(make_claim(5, "p1", LATE(5), A, NULL));
+	write_checkpoint("");
+	rounds(1);
+	assert_non_null(claims_find(node.claims, 5));
+	rounds(2);
+	assert_null(claims_find(node.claims, 5));
+}
+
+static void a_checkpoint_that_cannot_be_read_ends_nobody(void **state)
+{
+	(void)state;
+	open_node();
+	put_whole(make_claim(5, "p1", LATE(5), A, NULL));
+	temp_write("kubelet_internal_checkpoint", "{torn");
+	rounds(4);
+	assert_non_null(claims_find(node.claims, 5));
+	assert_int_equal(fast_said("checkpoint cannot be read"), 1);
+	unlink(temp_path("kubelet_internal_checkpoint")); /* a kubelet that has lost it: what runs is seen */
+	rounds(4);
+	assert_null(claims_find(node.claims, 5));
+}
+
+static void what_has_no_claim_goes_at_once(void **state)
+{
+	struct hm_err e;
+
+	(void)state;
+	open_node();
+	write_checkpoint(ENTRY("p1", "c6", Q(A), CDI_6));
+	for (uint64_t n = 5; n < 8; n++)
+		if (file_mkdirs(agent_path_alloc(&node.paths, n, "usage").s, 0755, &e) < 0)
+			fail_msg("%s", e.msg);
+	temp_write("cdi/hami-vgpu-v.9.json", "{}");
+	temp_write("cdi/nvidia.json", "{}");
+	alive = 7;
+	rounds(1);
+	assert_false(temp_exists("state/alloc/5"));
+	assert_true(temp_exists("state/alloc/6")); /* the kubelet lists it */
+	assert_true(temp_exists("state/alloc/7")); /* it runs */
+	assert_false(temp_exists("cdi/hami-vgpu-v.9.json"));
+	assert_true(temp_exists("cdi/nvidia.json"));
+}
+
+static void allocate_calls_are_remembered_for_a_minute(void **state)
+{
+	static const char *const ids[] = { A };
+	uint64_t now = __wrap_loop_now_ms(loop);
+	struct hm_err e;
+
+	(void)state;
+	open_node();
+	assert_int_equal(pending_add(node.pending, 5, ids, 1, now, &e), 0);
+	assert_int_equal(pending_add(node.pending, 6, ids, 1, now, &e), 0);
+	write_checkpoint(ENTRY("p1", "c6", Q(A), CDI_6));
+	rounds(2);
+	assert_int_equal(pending_count(node.pending), 2);
+	fast_moved_ms += RECONCILE_PENDING_MS;
+	rounds(1);
+	assert_int_equal(pending_count(node.pending), 1);
+	assert_int_equal(pending_at(node.pending, 0)->number, 6); /* the kubelet lists it */
+}
+
+static void the_largest_number_anywhere_counts(void **state)
+{
+	static const struct {
+		const char *file, *entries;
+		uint64_t max;
+	} rows[] = {
+		{ NULL, "", 0 },
+		{ "state/claims/12", "", 12 },
+		{ "state/alloc/13", "", 13 },
+		{ "cdi/hami-vgpu-v.14.json", "", 14 },
+		{ "cdi/hami-vgpu-v.99.jsonx", ENTRY("p", "c", Q(A), CDI_6), 6 },
+		{ "cdi/nvidia-99.json", ENTRY("p", "c", Q(A), CDI_OTHER), 0 },
+		{ "state/claims/99.tmp-1", "", 0 },
+		{ "state/claims/99999999999999999999", "", 0 },
+	};
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(file_mkdirs(node.paths.claims.s, 0755, &e), 0);
+	assert_int_equal(file_mkdirs(node.paths.alloc.s, 0755, &e), 0);
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		if (rows[i].file != NULL)
+			temp_write(rows[i].file, "");
+		write_checkpoint(rows[i].entries);
+		assert_int_equal(reconcile_max_number(&node.paths, "hami.com/vgpu"), rows[i].max);
+		if (rows[i].file != NULL)
+			unlink(temp_path(rows[i].file));
+	}
+}
+
+static void left_over_files_of_a_write_go(void **state)
+{
+	static const struct {
+		const char *file;
+		bool kept;
+	} rows[] = {
+		{ "state/counter.tmp-12", false }, { "state/counter", true },
+		{ "state/claims/7.tmp-3", false }, { "state/claims/7.tmp-x", true },
+		{ "state/claims/7.tmp-", true },   { "cdi/hami-vgpu-v.7.json.tmp-9", false },
+		{ "cdi/nvidia.json.tmp-9", true }, /* somebody else's */
+	};
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(file_mkdirs(node.paths.claims.s, 0755, &e), 0);
+	for (size_t i = 0; i < HM_COUNT(rows); i++)
+		temp_write(rows[i].file, "");
+	reconcile_remove_temporaries(&node.paths);
+	for (size_t i = 0; i < HM_COUNT(rows); i++)
+		if (temp_exists(rows[i].file) != rows[i].kept)
+			fail_msg("%s", rows[i].file);
+}
+
+/* Whatever cannot be had once: who runs or is listed keeps all, and who ended loses all, in the end. */
+static int scenario(void *arg)
+{
+	struct reconcile *r = NULL;
+	struct hm_err e;
+	int result = -1;
+
+	(void)arg;
+	if (node_open(&node, &e) == 0 && make(&r, &e) == 0) {
+		fast_run(loop, 200 + 4 * RECONCILE_EVERY_MS);
+		result = 0;
+	}
+	reconcile_free(r);
+	node_close(&node);
+	return result;
+}
+
+/* The records are on disk: each run of the scenario reads them anew. */
+static void sweep(void **state)
+{
+	struct sweep_result r;
+
+	(void)state;
+	open_node();
+	put_whole(make_claim(4, "p4", LATE(4), B, NULL)); /* ended */
+	put_whole(make_claim(5, "p1", LATE(5), A, NULL)); /* listed */
+	put_whole(make_claim(7, "p7", LATE(7), A, NULL)); /* runs */
+	node_close(&node);
+	write_checkpoint(ENTRY("p1", "c5", Q(A), CDI_5));
+	alive = 7;
+	r = sweep_run(scenario, NULL);
+	assert_false(r.failed);
+	assert_true(r.allocations > 15);
+	if (r.leaked > 0)
+		fail_msg("%zu blocks leaked when allocation %zu failed", r.leaked, r.leaked_at);
+	open_node();
+	assert_null(claims_find(node.claims, 4));
+	assert_non_null(claims_find(node.claims, 5));
+	assert_non_null(claims_find(node.claims, 7));
+	assert_true(temp_exists("state/alloc/5"));
+	assert_true(temp_exists("state/alloc/7"));
+	assert_true(temp_exists("cdi/hami-vgpu-v.5.json"));
+	assert_true(temp_exists("cdi/hami-vgpu-v.7.json"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		TEST(a_claim_goes_once_nothing_holds_it),
+		TEST(one_round_is_not_enough),
+		TEST(a_checkpoint_that_cannot_be_read_ends_nobody),
+		TEST(what_has_no_claim_goes_at_once),
+		TEST(allocate_calls_are_remembered_for_a_minute),
+		TEST(the_largest_number_anywhere_counts),
+		TEST(left_over_files_of_a_write_go),
+		TEST(sweep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
