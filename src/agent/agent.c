@@ -297,7 +297,12 @@ static int make_parts(struct agent *a, struct hm_err *e)
 {
 	const struct service_config service = { a->options, &a->paths,  a->claims,   a->counter, a->pending,
 						a->edits,   on_started, on_watchers, a };
-	struct reconcile_config reconcile = { &a->paths, a->options->resource_name, a->claims, a->counter, a->pending };
+	struct reconcile_config reconcile = { .paths = &a->paths,
+					      .resource = a->options->resource_name,
+					      .claims = a->claims,
+					      .counter = a->counter,
+					      .worker = a->worker,
+					      .pending = a->pending };
 	struct registrar_config registrar = { .paths = &a->paths,
 					      .resource = a->options->resource_name,
 					      .started_ms = a->started_ms,
@@ -349,7 +354,8 @@ static void take_down(struct agent *a)
 	fleet_free(a->fleet);
 	edits_free(a->edits);
 	pending_free(a->pending);
-	counter_free(a->counter);
+	if (ended)
+		counter_free(a->counter);
 	claims_free(a->claims);
 	loop_timer_free(a->stop);
 	loop_signal_free(a->term);

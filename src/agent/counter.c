@@ -1,5 +1,7 @@
 #include "agent/counter.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,8 @@
 #include "base/str.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
+#include "core/link.h"
+#include "core/macros.h"
 #include "io/file.h"
 
 /* Far beyond any node's life, and far from overflow. */
@@ -15,7 +19,14 @@ static const uint64_t max_number = 1ULL << 62;
 
 struct counter {
 	char *path;
-	uint64_t next, end; /* [next, end) is ours to give; the file holds `end` */
+	uint64_t next, end; /* [next, end) is ours to give; the file holds at least `end` */
+	pthread_mutex_t lock;
+	uint64_t stored; /* under the lock, as is the file: both threads may want to write it */
+	/* The worker's while `refilling`. */
+	bool refilling;
+	struct worker_job job;
+	uint64_t until;
+	struct hm_err failure; /* code 0: none */
 };
 
 static int read_file(const char *path, uint64_t *out, struct hm_err *e)
@@ -32,13 +43,33 @@ static int read_file(const char *path, uint64_t *out, struct hm_err *e)
 	return 0;
 }
 
-static int reserve(struct counter *c, struct hm_err *e)
+static int write_number(const struct counter *c, uint64_t until, struct hm_err *e)
 {
 	char text[32];
-	size_t n = hm_fmt(text, sizeof text, "%llu\n", (unsigned long long)(c->end + COUNTER_BLOCK));
+	size_t n = hm_fmt(text, sizeof text, "%llu\n", (unsigned long long)until);
 
-	if (file_replace(c->path, text, n, 0644, e) < 0)
-		return hm_err_wrap(e, "reserve Allocate numbers");
+	return file_replace(c->path, text, n, 0644, e) < 0 ? hm_err_wrap(e, "reserve Allocate numbers") : 0;
+}
+
+/* Any thread's. */
+static int store(struct counter *c, uint64_t until, struct hm_err *e)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->stored < until) {
+		r = write_number(c, until, e);
+		if (r == 0)
+			c->stored = until;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+static int reserve(struct counter *c, struct hm_err *e)
+{
+	if (store(c, c->end + COUNTER_BLOCK, e) < 0)
+		return -e->code;
 	c->end += COUNTER_BLOCK;
 	return 0;
 }
@@ -49,7 +80,10 @@ int counter_open(const char *path, uint64_t floor, struct counter **out, struct 
 	struct hm_err why;
 	uint64_t stored = 0;
 
-	if (c == NULL || (c->path = strdup(path)) == NULL)
+	if (c == NULL)
+		return hm_err_set(e, HM_ENOMEM, "Allocate numbers");
+	pthread_mutex_init(&c->lock, NULL);
+	if ((c->path = strdup(path)) == NULL)
 		return hm_err_set(e, HM_ENOMEM, "Allocate numbers");
 	if (read_file(path, &stored, &why) < 0 && why.code != HM_ENOTFOUND)
 		log_warn("the file of Allocate numbers cannot be used; going on above all numbers in use", KV_ERR(&why),
@@ -66,6 +100,7 @@ void counter_free(struct counter *c)
 {
 	if (c == NULL)
 		return;
+	pthread_mutex_destroy(&c->lock);
 	free(c->path);
 	free(c);
 }
@@ -78,7 +113,31 @@ int counter_take(struct counter *c, uint64_t *out, struct hm_err *e)
 	return 0;
 }
 
-int counter_refill(struct counter *c, struct hm_err *e)
+static void store_in_worker(struct worker_job *job)
 {
-	return c->end - c->next > COUNTER_BLOCK / 2 ? 0 : reserve(c, e);
+	struct counter *c = HM_CONTAINER(job, struct counter, job);
+
+	c->failure.code = 0;
+	(void)!store(c, c->until, &c->failure); /* the failure says it */
+}
+
+static void on_stored(struct worker_job *job)
+{
+	struct counter *c = HM_CONTAINER(job, struct counter, job);
+
+	c->refilling = false;
+	if (c->failure.code != 0)
+		log_error("cannot reserve more Allocate numbers", KV_ERR(&c->failure));
+	else
+		c->end = HM_MAX(c->end, c->until);
+}
+
+void counter_refill(struct counter *c, struct worker *w)
+{
+	if (c->refilling || c->end - c->next > COUNTER_BLOCK / 2)
+		return;
+	c->refilling = true;
+	c->until = c->end + COUNTER_BLOCK;
+	c->job = (struct worker_job) { store_in_worker, on_stored, NULL };
+	worker_submit(w, &c->job);
 }

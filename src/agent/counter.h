@@ -7,6 +7,7 @@
 
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "io/worker.h"
 
 enum { COUNTER_BLOCK = 1024 };
 
@@ -15,12 +16,13 @@ struct counter;
 /* Reads the file and reserves the first block. No number below `floor` is given: the caller's largest number in use
  * plus one, which counts where the file is lost or unreadable (said in the log). */
 int counter_open(const char *path, uint64_t floor, struct counter **out, struct hm_err *e) HM_MUST_USE;
-void counter_free(struct counter *c);
+void counter_free(struct counter *c); /* not while a worker that does not end may have it */
 HM_DEFINE_AUTO(counter, counter_free);
 
-/* The next number. Writes only where no block is left, and fails only if that does. */
+/* The next number. Waits for the disk only where no block is left, and fails only if that does. */
 int counter_take(struct counter *c, uint64_t *out, struct hm_err *e) HM_MUST_USE;
-/* Reserves the next block once half of one is left, so that counter_take need not: called from a timer. */
-int counter_refill(struct counter *c, struct hm_err *e) HM_MUST_USE;
+/* Reserves the next block, in the worker, once half of one is left, so that counter_take need not: called from a timer.
+ * While the worker hangs there is that half. */
+void counter_refill(struct counter *c, struct worker *w);
 
 #endif

@@ -294,11 +294,9 @@ static void on_timer(void *arg)
 	hm_auto(checkpoint) *checkpoint = NULL;
 	struct look look = { 0 };
 	bool orphans = r->round++ % RECONCILE_ORPHANS_EVERY == 0;
-	struct hm_err e;
 
 	loop_timer_arm(r->timer, RECONCILE_EVERY_MS);
-	if (counter_refill(r->config.counter, &e) < 0)
-		log_error("cannot reserve more Allocate numbers", KV_ERR(&e));
+	counter_refill(r->config.counter, r->config.worker);
 	if (!orphans && claims_count(r->config.claims) == 0 && pending_count(r->config.pending) == 0)
 		return;
 	if (read_checkpoint(r, &checkpoint) < 0)

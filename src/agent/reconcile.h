@@ -26,6 +26,7 @@ struct reconcile_config {
 	const char *resource;
 	struct claims *claims;
 	struct counter *counter;
+	struct worker *worker; /* refills the counter */
 	struct pending *pending;
 	const struct pod_names *names;
 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "harness/sweep.h"
 #include "harness/temp.h"
@@ -55,6 +56,28 @@ static void the_same_content_is_not_written_again(void **state)
 	assert_int_not_equal(before.st_ino, after.st_ino);
 	assert_int_equal(claims_count(s), 1);
 	assert_string_equal(claims_find(s, 7)->pod_uid, "other");
+	claims_free(s);
+}
+
+/* In front of libc's. */
+static int fsyncs;
+
+int fsync(int fd)
+{
+	(void)fd;
+	fsyncs++;
+	return 0;
+}
+
+/* PreStart runs in the loop: a slow disk there would keep every Allocate waiting. */
+static void a_claim_waits_for_no_disk(void **state)
+{
+	struct claims *s = open_claims();
+
+	(void)state;
+	fsyncs = 0;
+	put_claim(s, make_claim(7, "a", "", "GPU-0::1", NULL));
+	assert_int_equal(fsyncs, 0);
 	claims_free(s);
 }
 
@@ -153,6 +176,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
 		TEST(a_claim_survives_the_process),
 		TEST(the_same_content_is_not_written_again),
+		TEST(a_claim_waits_for_no_disk),
 		TEST(remove_forgets_claim_and_file),
 		TEST(torn_and_foreign_files_are_no_claims_but_their_numbers_count),
 		TEST(a_failed_write_changes_nothing),

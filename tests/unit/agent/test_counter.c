@@ -1,5 +1,7 @@
 #include "agent/counter.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,15 +69,43 @@ static void a_block_is_never_given_before_it_is_on_disk(void **state)
 	counter_free(c);
 }
 
+/* In front of libc's. */
+static bool disk_hangs;
+static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+
+int fsync(int fd)
+{
+	(void)fd;
+	if (disk_hangs) {
+		pthread_mutex_lock(&disk);
+		pthread_mutex_unlock(&disk);
+	}
+	return 0;
+}
+
+static void run_jobs(struct loop *l, struct worker *w)
+{
+	struct hm_err e;
+
+	for (int i = 0; worker_pending(w) > 0 && i < 1000; i++)
+		assert_int_equal(loop_run_once(l, 10, &e), 0);
+	assert_int_equal(worker_pending(w), 0);
+}
+
 static void refill_keeps_half_a_block_in_hand(void **state)
 {
 	struct counter *c = open_at(0);
+	struct worker *w = NULL;
+	struct loop *l = NULL;
 	struct hm_err e;
 
 	(void)state;
+	assert_int_equal(loop_new(&l, &e), 0);
+	assert_int_equal(worker_new(l, &w, &e), 0);
 	for (int i = 0; i < 600; i++)
 		take(c);
-	assert_int_equal(counter_refill(c, &e), 0);
+	counter_refill(c, w);
+	run_jobs(l, w);
 	/* From now on the disk is full: nothing is written, and 1,024 calls are still served. */
 	assert_int_equal(unlink(temp_path("counter")), 0);
 	assert_int_equal(mkdir(temp_path("counter"), 0755), 0);
@@ -84,8 +114,41 @@ static void refill_keeps_half_a_block_in_hand(void **state)
 	while (counter_take(c, &(uint64_t) { 0 }, &e) == 0)
 		;
 	assert_non_null(strstr(e.msg, "reserve Allocate numbers: write "));
+	assert_true(worker_free(w, 1000));
 	counter_free(c);
+	loop_free(l);
 	assert_int_equal(rmdir(temp_path("counter")), 0);
+}
+
+/* The loop serves the kubelet: a disk that takes seconds must not hold it up while there are numbers. */
+static void a_slow_disk_holds_up_no_call(void **state)
+{
+	struct counter *c = open_at(0);
+	struct worker *w = NULL;
+	struct loop *l = NULL;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(loop_new(&l, &e), 0);
+	assert_int_equal(worker_new(l, &w, &e), 0);
+	pthread_mutex_lock(&disk);
+	disk_hangs = true;
+	for (uint64_t i = 1; i <= 1024; i++) {
+		assert_int_equal(take(c), i);
+		counter_refill(c, w);
+	}
+	disk_hangs = false;
+	pthread_mutex_unlock(&disk);
+	/* Both want to write the next block. */
+	assert_int_equal(take(c), 1025);
+	run_jobs(l, w);
+	assert_int_equal(take(c), 1026);
+	assert_true(worker_free(w, 1000));
+	counter_free(c);
+	loop_free(l);
+	c = open_at(0);
+	assert_int_equal(take(c), 2049);
+	counter_free(c);
 }
 
 static void a_lost_or_broken_file_starts_above_what_is_in_use(void **state)
@@ -133,6 +196,7 @@ int main(void)
 		TEST(numbers_rise_and_a_crash_skips_the_rest_of_a_block),
 		TEST(a_block_is_never_given_before_it_is_on_disk),
 		TEST(refill_keeps_half_a_block_in_hand),
+		TEST(a_slow_disk_holds_up_no_call),
 		TEST(a_lost_or_broken_file_starts_above_what_is_in_use),
 		TEST(allocation_failures),
 	};
