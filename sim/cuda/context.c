@@ -22,6 +22,8 @@ struct stacked {
 static _Thread_local struct stacked stack[STACK_DEPTH];
 static _Thread_local unsigned depth;
 
+struct link cu_contexts = { &cu_contexts, &cu_contexts };
+
 static bool exists(const struct stacked *s)
 {
 	return cu_handle_is(s->ctx, CU_CONTEXT) && s->ctx->id == s->id;
@@ -75,15 +77,15 @@ CUresult cu_context_open(struct CUctx_st *ctx)
 	ctx->sticky = CUDA_SUCCESS;
 	ctx->last_ticket = 0;
 	ctx->alive = true;
-	memset(ctx->limits, 0, sizeof ctx->limits);
-	ctx->limits[0] = 1024;            /* stack of a thread, the driver's default */
-	ctx->limits[1] = (size_t)1 << 20; /* printf buffer */
-	ctx->limits[2] = (size_t)8 << 20; /* heap of malloc in kernels */
-	struct link *lists[] = { &ctx->blocks, &ctx->streams, &ctx->events, &ctx->modules,
-				 &ctx->hosts,  &ctx->arrays,  &ctx->mipmaps };
+	ctx->peers = 0;
+	cu_limits_reset(ctx);
+	struct link *lists[] = { &ctx->blocks, &ctx->streams, &ctx->events,  &ctx->modules,
+				 &ctx->hosts,  &ctx->arrays,  &ctx->mipmaps, &ctx->loaded };
 
 	for (size_t i = 0; i < HM_COUNT(lists); i++)
 		list_init(lists[i]);
+	ctx->code_bytes = 0;
+	link_append(&cu_contexts, &ctx->link);
 	dev->contexts++;
 	return CUDA_SUCCESS;
 }
@@ -99,6 +101,7 @@ void cu_context_close(struct CUctx_st *ctx)
 	struct cu_device *dev = &cu.devices[ctx->device];
 
 	ctx->alive = false;
+	link_remove(&ctx->link);
 	LIST_FOR_EACH (&cu_regions, it) {
 		struct cu_region *r = HM_CONTAINER(it, struct cu_region, link);
 
@@ -108,6 +111,7 @@ void cu_context_close(struct CUctx_st *ctx)
 	cu_streams_drop(ctx);
 	cu_events_drop(ctx);
 	cu_modules_drop(ctx);
+	cu_code_drop(ctx);
 	cu_hosts_drop(ctx);
 	cu_arrays_drop(ctx);
 	if (--dev->contexts == 0)

@@ -9,4 +9,6 @@ CUresult cu_context_open(struct CUctx_st *ctx);
 /* Frees all it owns and gives its overhead back. The caller has waited for its work (cu_wait). */
 void cu_context_close(struct CUctx_st *ctx);
 
+void cu_limits_reset(struct CUctx_st *ctx); /* as a new context has them */
+
 #endif

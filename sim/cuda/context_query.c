@@ -121,34 +121,6 @@ CU_EXPORT CUresult cuCtxSetFlags(unsigned flags)
 	return cu_leave(CUDA_SUCCESS);
 }
 
-CU_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
-{
-	struct CUctx_st *ctx;
-
-	if (out == NULL || limit < 0 || limit >= CU_LIMITS)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult rc = cu_enter_context(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	*out = ctx->limits[limit];
-	return cu_leave(CUDA_SUCCESS);
-}
-
-CU_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	struct CUctx_st *ctx;
-
-	if (limit < 0 || limit >= CU_LIMITS)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult rc = cu_enter_context(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	ctx->limits[limit] = value;
-	return cu_leave(CUDA_SUCCESS);
-}
-
 /* A setting of small numbers, read or written. */
 static CUresult setting(bool shared, const int *set, int *get)
 {

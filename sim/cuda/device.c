@@ -165,16 +165,3 @@ CU_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *pci)
 	}
 	return cu_leave(CUDA_ERROR_INVALID_DEVICE);
 }
-
-/* Peer access is not simulated; a program that asks copies through the host. */
-CU_EXPORT CUresult cuDeviceCanAccessPeer(int *out, CUdevice dev, CUdevice peer)
-{
-	const struct sim_card_info *info;
-	CUresult rc = look(dev, out, &info);
-
-	if (rc == CUDA_SUCCESS)
-		rc = look(peer, out, &info);
-	if (rc == CUDA_SUCCESS)
-		*out = 0;
-	return rc;
-}

@@ -25,8 +25,7 @@ static uint64_t blocks(const struct cu_launch *l)
 	return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2]; /* at most 2^31 * 2^16 * 2^16 */
 }
 
-/* How often the card is filled until all blocks have run. */
-static uint64_t waves(unsigned device, const struct cu_launch *l)
+uint64_t cu_kernel_waves(unsigned device, const struct cu_launch *l)
 {
 	unsigned threads = l->block[0] * l->block[1] * l->block[2];
 	uint64_t at_once = (uint64_t)cu_info(device)->sms * cu_resident_blocks(device, threads, l->shared_bytes);
@@ -37,7 +36,7 @@ static uint64_t waves(unsigned device, const struct cu_launch *l)
 /* busy_ns(u64 ns): each block runs for ns. */
 static CUresult run_busy(unsigned device, const struct cu_launch *l, uint64_t *busy_ns)
 {
-	if (!num_mul(waves(device, l), l->params[0], busy_ns))
+	if (!num_mul(cu_kernel_waves(device, l), l->params[0], busy_ns))
 		*busy_ns = UINT64_MAX / 2;
 	return CUDA_SUCCESS;
 }

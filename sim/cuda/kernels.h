@@ -9,11 +9,16 @@ struct cu_launch {
 	struct CUfunc_st *function;
 	unsigned grid[3], block[3];
 	unsigned shared_bytes;
+	bool dry;                    /* look whether it can be launched, no more */
+	bool cooperative;            /* all blocks at once, or not at all */
 	uint64_t params[PTX_PARAMS]; /* each by its first 8 bytes */
 };
 
 /* Blocks of so many threads, and so much shared memory, that one SM holds at once; 0: none fits. */
 unsigned cu_resident_blocks(unsigned device, unsigned threads, uint64_t shared_bytes);
+
+/* How often the card is filled until all blocks have run. */
+uint64_t cu_kernel_waves(unsigned device, const struct cu_launch *l);
 
 /* Does the kernel's work on memory and says how long it occupies the card. ILLEGAL_ADDRESS where it would touch what
  * is not its; NOT_SUPPORTED where the name is not known. */

@@ -52,17 +52,22 @@ static CUresult check_shape(unsigned device, const struct cu_launch *l)
 	/* Above the default, a kernel must have been allowed more (cuFuncSetAttribute). */
 	unsigned shared = HM_MAX(cu_info(device)->shared_per_block, l->function->max_dynamic_shared);
 
-	return l->shared_bytes <= shared ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (l->shared_bytes > shared)
+		return CUDA_ERROR_INVALID_VALUE;
+	return l->cooperative && cu_kernel_waves(device, l) > 1 ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+								: CUDA_SUCCESS;
 }
 
-CUresult cu_launch_fill(struct cu_launch *l, const struct CUctx_st *ctx, const void *function, void **params,
-			void **extra)
+CUresult cu_launch_fill(struct cu_launch *l, struct CUctx_st *ctx, const void *function, void **params, void **extra)
 {
 	l->function = cu_function_get(function);
 	if (l->function == NULL || (l->function->module->ctx != NULL && l->function->module->ctx != ctx))
 		return CUDA_ERROR_INVALID_HANDLE;
+	struct cu_code *code;
 	CUresult rc = check_shape(ctx->device, l);
 
+	if (rc == CUDA_SUCCESS)
+		rc = cu_code_in(l->function->module, ctx, &code);
 	return rc == CUDA_SUCCESS ? read_params(l->function->entry, params, extra, l->params) : rc;
 }
 
@@ -103,7 +108,7 @@ static CUresult launch(struct cu_launch *l, const void *function, CUstream strea
 	rc = cu_stream_get(ctx, stream, per_thread, &s);
 	if (rc == CUDA_SUCCESS)
 		rc = cu_launch_fill(l, s.ctx, function, params, extra);
-	return cu_leave(rc == CUDA_SUCCESS ? give(l, &s) : rc);
+	return cu_leave(rc == CUDA_SUCCESS && !l->dry ? give(l, &s) : rc);
 }
 
 #define SHAPE                                                                                                          \
@@ -136,6 +141,7 @@ CU_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_
 {
 	struct cu_launch l = SHAPE;
 
+	l.cooperative = true;
 	return launch(&l, function, stream, false, params, NULL);
 }
 
@@ -145,7 +151,31 @@ CU_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned 
 {
 	struct cu_launch l = SHAPE;
 
+	l.cooperative = true;
 	return launch(&l, function, stream, true, params, NULL);
+}
+
+/* The devices' parts one after the other, each on a stream of its own; what is refused is refused before any runs. */
+CU_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags)
+{
+	if (launches == NULL || count == 0 || count > SIM_MAX_CARDS || flags > 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < 2 * count; i++) {
+		const CUDA_LAUNCH_PARAMS *p = &launches[i % count];
+		struct cu_launch l = { .grid = { p->gridDimX, p->gridDimY, p->gridDimZ },
+				       .block = { p->blockDimX, p->blockDimY, p->blockDimZ },
+				       .shared_bytes = p->sharedMemBytes,
+				       .cooperative = true,
+				       .dry = i < count };
+
+		if (p->hStream == NULL || p->hStream == CU_STREAM_LEGACY || p->hStream == CU_STREAM_PER_THREAD)
+			return CUDA_ERROR_INVALID_VALUE;
+		CUresult rc = launch(&l, p->function, p->hStream, false, p->kernelParams, NULL);
+
+		if (rc != CUDA_SUCCESS)
+			return rc;
+	}
+	return CUDA_SUCCESS;
 }
 
 /* Launch attributes (clusters, priorities) have no effect. */

@@ -67,6 +67,7 @@ CU_EXPORT CUresult cuLibraryUnload(CUlibrary lib)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	cu_library_unload_all(lib);
 	cu_module_clear(&lib->module);
 	cu_handle_remove(lib);
 	cu_handle_remove(&lib->module);

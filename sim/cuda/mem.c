@@ -98,6 +98,7 @@ CUresult cu_mem_free(CUdeviceptr ptr)
 			return CUDA_ERROR_INVALID_VALUE;
 		cu_import_close(x.region);
 		return CUDA_SUCCESS;
+	case CU_REGION_VARIABLES:
 	case CU_REGION_RESERVED: return CUDA_ERROR_INVALID_VALUE;
 	case CU_REGION_BLOCK: break;
 	}
@@ -142,35 +143,6 @@ CU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t wi
 	if (rc == CUDA_SUCCESS)
 		*pitch = row / PITCH_BYTES * PITCH_BYTES;
 	return cu_leave(rc);
-}
-
-CU_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
-{
-	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_unsafe(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	if (out == NULL || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	if (bytes > UINT64_MAX / 2)
-		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
-	struct cu_region *r = cu_region_new(CU_REGION_MANAGED, ctx->device, bytes, 0, 0);
-
-	if (r == NULL)
-		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
-	r->ctx = ctx;
-	r->size = bytes;
-	*out = r->base;
-	return cu_leave(CUDA_SUCCESS);
-}
-
-void cu_managed_touch(struct cu_region *r)
-{
-	if (r->kind != CU_REGION_MANAGED || r->charged > 0)
-		return;
-	if (cu_charge(r->device, SIM_MEM_DATA, r->bytes) == CUDA_SUCCESS)
-		r->charged = r->bytes;
 }
 
 /* Waits for the context's work first, as the real call does, so that no kernel uses what is freed. */
@@ -219,73 +191,4 @@ CU_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUde
 	if (size != NULL)
 		*size = x.size;
 	return cu_leave(CUDA_SUCCESS);
-}
-
-/* Advice is taken where the memory is managed, and has no effect. */
-static CUresult advise(CUdeviceptr ptr, size_t bytes)
-{
-	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	const struct cu_region *r = cu_region_at(ptr);
-
-	if (r == NULL || r->kind != CU_REGION_MANAGED || bytes == 0 || !cu_window_covers(ptr, bytes, true))
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	return cu_leave(CUDA_SUCCESS);
-}
-
-CU_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice HM_UNUSED, CUdevice dev HM_UNUSED)
-{
-	return advise(ptr, bytes);
-}
-
-CU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice HM_UNUSED,
-				  CUmemLocation where HM_UNUSED)
-{
-	return advise(ptr, bytes);
-}
-
-static CUresult prefetch(CUdeviceptr ptr, size_t bytes, bool to_device, CUstream stream, bool per_thread)
-{
-	struct cu_stream_ref s;
-	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	struct cu_region *r = cu_region_at(ptr);
-
-	rc = cu_stream_get(ctx, stream, per_thread, &s);
-	if (rc == CUDA_SUCCESS)
-		rc = cu_capture_refuses(&s);
-	if (rc == CUDA_SUCCESS &&
-	    (r == NULL || r->kind != CU_REGION_MANAGED || bytes == 0 || !cu_window_covers(ptr, bytes, true)))
-		rc = CUDA_ERROR_INVALID_VALUE;
-	if (rc == CUDA_SUCCESS && to_device)
-		cu_managed_touch(r);
-	return cu_leave(rc);
-}
-
-CU_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream)
-{
-	return prefetch(ptr, bytes, dev >= 0, stream, false); /* CU_DEVICE_CPU is -1 */
-}
-
-CU_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream)
-{
-	return prefetch(ptr, bytes, dev >= 0, stream, true);
-}
-
-CU_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t bytes, CUmemLocation where, unsigned flags HM_UNUSED,
-					 CUstream stream)
-{
-	return prefetch(ptr, bytes, where.type == CU_MEM_LOCATION_TYPE_DEVICE, stream, false);
-}
-
-CU_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr ptr, size_t bytes, CUmemLocation where,
-					      unsigned flags HM_UNUSED, CUstream stream)
-{
-	return prefetch(ptr, bytes, where.type == CU_MEM_LOCATION_TYPE_DEVICE, stream, true);
 }

@@ -21,9 +21,8 @@ void cu_module_clear(struct CUmod_st *m)
 {
 	for (unsigned i = 0; i < m->ptx.count; i++)
 		cu_handle_remove(&m->functions[i]);
-	free(m->ptx.entries);
-	m->ptx.entries = NULL;
-	m->ptx.count = 0;
+	cu_code_unload(&m->code);
+	ptx_clear(&m->ptx);
 }
 
 /* Compiled code (ELF, fat binary) has no PTX that we could know by its text. */
@@ -87,6 +86,11 @@ static CUresult load(CUmodule *out, const void *image)
 		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
 	m->ctx = ctx;
 	rc = cu_module_fill(m, image, ctx->device);
+	if (rc == CUDA_SUCCESS) {
+		rc = cu_code_load(&m->ptx, ctx, &m->code);
+		if (rc != CUDA_SUCCESS)
+			cu_module_clear(m);
+	}
 	if (rc == CUDA_SUCCESS && !cu_handle_add(m, CU_MODULE)) {
 		cu_module_clear(m);
 		rc = CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,10 +5,26 @@
 #include "sim/cuda/ptx.h"
 #include "sim/cuda/state.h"
 
+struct cu_region;
+
 struct CUfunc_st {
 	struct CUmod_st *module;
 	const struct ptx_entry *entry;
 	unsigned max_dynamic_shared; /* cuFuncSetAttribute */
+};
+
+/* What a module takes in a context: code, and its variables. */
+struct cu_code {
+	struct CUctx_st *ctx; /* NULL: not loaded */
+	uint64_t code_bytes;
+	struct cu_region *variables; /* NULL: it has none */
+};
+
+/* A library in one context, from the first use there. */
+struct cu_loaded {
+	struct link link; /* on its context's list */
+	struct CUlib_st *library;
+	struct cu_code code;
 };
 
 struct CUmod_st {
@@ -16,6 +32,7 @@ struct CUmod_st {
 	struct CUctx_st *ctx; /* NULL: a library's, for every context */
 	struct CUlib_st *library;
 	struct ptx ptx;
+	struct cu_code code; /* a library's is cu_loaded's */
 	struct CUfunc_st functions[PTX_ENTRIES];
 };
 
@@ -35,6 +52,14 @@ char *cu_image_read(const char *path, CUresult *rc);
 /* The function that a handle of either kind (CUfunction, CUkernel) names; NULL where there is none. */
 struct CUfunc_st *cu_function_get(const void *handle);
 
+/* OUT_OF_MEMORY where the context's device has no room for it. */
+CUresult cu_code_load(const struct ptx *p, struct CUctx_st *ctx, struct cu_code *out);
+void cu_code_unload(struct cu_code *code);
+/* Where the module's memory in a context is; loads a library's on its first use there. */
+CUresult cu_code_in(struct CUmod_st *m, struct CUctx_st *ctx, struct cu_code **out);
+void cu_library_unload_all(struct CUlib_st *library); /* from every context */
+
 void cu_modules_drop(struct CUctx_st *ctx);
+void cu_code_drop(struct CUctx_st *ctx); /* what libraries have in a dying context */
 
 #endif

@@ -114,6 +114,41 @@ static bool read_entry(struct reader *r, struct ptx_entry *e)
 	return is(r, ")");
 }
 
+/* Behind ".global": attributes, type, name, perhaps [count]; what initialises it is skipped by who reads on. */
+static bool read_variable(struct reader *r, struct ptx *p)
+{
+	struct ptx_variable *v = &p->variables[p->variable_count];
+	uint64_t bytes = 0, count = 1, align = 0;
+
+	if (p->variable_count == PTX_VARIABLES)
+		return false;
+	while (next(r) && r->word[0] == '.')
+		if (is(r, ".align")) {
+			if (!next(r) || !num_u64(r->word, r->n, 4096, &align))
+				return false;
+		} else if (is(r, ".v2") || is(r, ".v4")) {
+			count = (uint64_t)(r->word[2] - '0');
+		} else if (type_bytes(r) > 0) {
+			bytes = type_bytes(r);
+		}
+	if (bytes == 0 || r->n == 0 || r->n >= sizeof v->name || !in_word(r->word[0]))
+		return false;
+	memset(v->name, 0, sizeof v->name);
+	memcpy(v->name, r->word, r->n);
+	v->bytes = bytes * count;
+	if (!next(r))
+		return false;
+	if (is(r, "[")) {
+		if (!next(r) || !num_u64(r->word, r->n, PTX_VARIABLE_BYTES / 32, &count))
+			return false;
+		v->bytes *= count;
+	}
+	v->offset = p->variable_bytes;
+	p->variable_bytes += (v->bytes + 255) / 256 * 256;
+	p->variable_count++;
+	return true;
+}
+
 /* ".target sm_75", perhaps "sm_90a" or with options behind. */
 static bool read_target(struct reader *r, unsigned *target)
 {
@@ -137,20 +172,33 @@ enum ptx_result ptx_read(const char *text, size_t n, struct ptx *out)
 	*out = (struct ptx) { 0 };
 	if (!next(&r) || !is(&r, ".version"))
 		return PTX_BAD;
+	out->text_bytes = n;
 	out->entries = calloc(PTX_ENTRIES, sizeof *out->entries);
-	if (out->entries == NULL)
+	out->variables = calloc(PTX_VARIABLES, sizeof *out->variables);
+	if (out->entries == NULL || out->variables == NULL) {
+		ptx_clear(out);
 		return PTX_NO_MEMORY;
-	bool ok = true;
+	}
+	bool ok = true, elsewhere = false; /* .extern: another module's */
 
 	while (ok && next(&r)) {
 		if (is(&r, ".target"))
 			ok = read_target(&r, &out->target);
 		else if (is(&r, ".entry"))
 			ok = out->count < PTX_ENTRIES && read_entry(&r, &out->entries[out->count++]);
+		else if (is(&r, ".global") && !elsewhere)
+			ok = read_variable(&r, out);
+		elsewhere = is(&r, ".extern");
 	}
 	if (ok && out->target > 0)
 		return PTX_OK;
-	free(out->entries);
-	out->entries = NULL;
+	ptx_clear(out);
 	return PTX_BAD;
+}
+
+void ptx_clear(struct ptx *p)
+{
+	free(p->entries);
+	free(p->variables);
+	*p = (struct ptx) { 0 };
 }

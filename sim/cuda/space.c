@@ -206,6 +206,7 @@ bool cu_extent_at(CUdeviceptr ptr, struct cu_extent *out)
 	*out = (struct cu_extent) { .region = r, .base = r->base, .size = r->size };
 	switch (r->kind) {
 	case CU_REGION_LARGE:
+	case CU_REGION_VARIABLES:
 	case CU_REGION_MANAGED: return ptr - r->base < r->size;
 	case CU_REGION_IMPORT:
 		out->base = r->base + r->import.offset;

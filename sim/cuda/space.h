@@ -9,17 +9,25 @@
 #include "sim/cuda/state.h"
 
 enum cu_region_kind {
-	CU_REGION_BLOCK,    /* 2 MiB of small cuMemAlloc allocations, cut in granules */
-	CU_REGION_LARGE,    /* one cuMemAlloc allocation */
-	CU_REGION_MANAGED,  /* one cuMemAllocManaged allocation: the host uses the same addresses */
-	CU_REGION_POOL,     /* a chunk of a memory pool, cut in granules */
-	CU_REGION_GRAPH,    /* one allocation of a graph: has memory while it is live */
-	CU_REGION_IMPORT,   /* memory of another process or interface: not charged */
-	CU_REGION_RESERVED, /* cuMemAddressReserve: empty pages, or mapped physical memory */
+	CU_REGION_BLOCK,     /* 2 MiB of small cuMemAlloc allocations, cut in granules */
+	CU_REGION_LARGE,     /* one cuMemAlloc allocation */
+	CU_REGION_MANAGED,   /* one cuMemAllocManaged allocation: the host uses the same addresses */
+	CU_REGION_POOL,      /* a chunk of a memory pool, cut in granules */
+	CU_REGION_GRAPH,     /* one allocation of a graph: has memory while it is live */
+	CU_REGION_IMPORT,    /* memory of another process or interface: not charged */
+	CU_REGION_VARIABLES, /* of a module: not the program's to free */
+	CU_REGION_RESERVED,  /* cuMemAddressReserve: empty pages, or mapped physical memory */
 };
 
 struct cu_mapping;     /* vmm.h */
 struct cu_graph_alloc; /* graph_memory.h */
+
+/* What the program said of a MANAGED allocation; places: a device, -1 the host, -2 none. */
+struct cu_advice {
+	bool read_mostly;
+	int preferred, prefetched;
+	uint32_t accessed_by; /* bit 0: the host; bit n + 1: device n */
+};
 
 /* Whose memory an IMPORT is. */
 struct cu_import {
@@ -46,6 +54,7 @@ struct cu_region {
 	struct cu_graph_alloc *graph_alloc; /* GRAPH */
 	int fd;                             /* of the memory file that the backing is; -1: none */
 	struct cu_import import;            /* IMPORT */
+	struct cu_advice advice;            /* MANAGED */
 	char *backing;                      /* NULL for RESERVED */
 	uint64_t granule_bytes;
 	struct granules granules;     /* BLOCK, POOL */

@@ -24,7 +24,8 @@ enum { CU_DRIVER_VERSION = 13000 }; /* the interface that is exported: cuda_symb
 enum { CU_LIMITS = 10 }; /* CU_LIMIT_MAX of 13.0 */
 
 struct CUctx_st {
-	uint64_t id; /* never reused; 0 is no context */
+	struct link link; /* on the list of all that live */
+	uint64_t id;      /* never reused; 0 is no context */
 	unsigned device;
 	unsigned flags;
 	unsigned api_version;
@@ -32,11 +33,14 @@ struct CUctx_st {
 	bool primary;
 	bool alive;      /* a primary context is one object for ever, alive between first retain and last release */
 	CUresult sticky; /* once set, every call in this context answers it */
-	uint64_t context_bytes; /* charged */
+	uint64_t context_bytes; /* charged: overhead, limits, code */
+	uint64_t code_bytes;    /* of its modules */
 	uint64_t last_ticket;   /* of all its streams */
 	struct link blocks;     /* struct cu_region kind BLOCK with room left */
 	struct link streams, events, modules, hosts, arrays, mipmaps;
-	size_t limits[CU_LIMITS]; /* cuCtxSetLimit; kept, without effect */
+	struct link loaded;       /* struct cu_loaded: libraries */
+	size_t limits[CU_LIMITS]; /* cuCtxSetLimit */
+	uint32_t peers;           /* devices whose memory it may use: a bit for each */
 	int cache_config, shared_config;
 };
 
@@ -62,6 +66,7 @@ struct cu_state {
 	struct cu_device devices[SIM_MAX_CARDS];
 };
 extern struct cu_state cu;
+extern struct link cu_contexts; /* struct CUctx_st, all that are alive */
 
 /* In: takes the lock. On an error the lock is not held and the code is the call's answer. */
 CUresult cu_enter(void) HM_MUST_USE;                                        /* after cuInit */

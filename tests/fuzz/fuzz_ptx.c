@@ -17,6 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (unsigned i = 0; i < p.count; i++)
 		if (p.entries[i].params > PTX_PARAMS || memchr(p.entries[i].name, 0, PTX_NAME_BYTES) == NULL)
 			abort();
-	free(p.entries);
+	ptx_clear(&p);
 	return 0;
 }

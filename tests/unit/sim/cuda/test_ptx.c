@@ -26,7 +26,7 @@ static void our_kernels(void **state HM_UNUSED)
 	assert_int_equal(p.entries[0].param_bytes[0], 8);
 	assert_string_equal(p.entries[1].name, "touch");
 	assert_int_equal(p.entries[1].params, 2);
-	free(p.entries);
+	ptx_clear(&p);
 }
 
 #define HEAD ".version 8.3\n.target sm_90a\n.address_size 64\n"
@@ -81,7 +81,7 @@ static void texts(void **state HM_UNUSED)
 			bytes += last->param_bytes[k];
 		assert_int_equal(last != NULL ? last->params : 0, cases[i].params);
 		assert_int_equal(bytes, cases[i].bytes);
-		free(p.entries);
+		ptx_clear(&p);
 	}
 }
 
@@ -95,7 +95,7 @@ static void every_length(void **state HM_UNUSED)
 		assert_non_null(cut);
 		memcpy(cut, kernels_ptx, n);
 		if (ptx_read(cut, n, &p) == PTX_OK)
-			free(p.entries);
+			ptx_clear(&p);
 		free(cut);
 	}
 }
@@ -110,9 +110,54 @@ static void too_many(void **state HM_UNUSED)
 		str_add(&text, ".entry e() { ret; }\n");
 	assert_int_equal(read_text(str_text(&text), &p), PTX_OK);
 	assert_int_equal(p.count, PTX_ENTRIES);
-	free(p.entries);
+	ptx_clear(&p);
 	str_add(&text, ".entry e() { ret; }\n");
 	assert_int_equal(read_text(str_text(&text), &p), PTX_BAD);
+}
+
+/* Variables in device memory; not what is another module's, nor a parameter that points to such memory. */
+static void variables(void **state HM_UNUSED)
+{
+	static const struct {
+		const char *text;
+		unsigned count;
+		uint64_t bytes, offset; /* of the last */
+	} memory[] = {
+		{ ".global .u32 a;", 1, 4, 0 },
+		{ ".visible .global .align 8 .b8 a[1000];\n.global .f64 b = 0d0;", 2, 8, 1024 },
+		{ ".global .align 16 .v4 .f32 a[3];", 1, 48, 0 },
+		{ ".global .u8 t[4] = {1, 2, 3, 4};\n.global .u16 u;", 2, 2, 256 },
+		{ ".extern .global .u32 a;", 0, 0, 0 },
+		{ ".entry e(.param .u64 .ptr .global .align 4 p) { ret; }", 0, 0, 0 },
+		{ ".global .b8 a[34359738368];", 1, 34359738368, 0 },
+	};
+	static const char *const bad[] = { ".global .u32", ".global a;", ".global .b8 a[];",
+					   ".global .b8 a[34359738369];", ".global .align x .b8 a;" };
+
+	for (size_t i = 0; i < HM_COUNT(memory); i++) {
+		hm_auto_str text = { 0 };
+		struct ptx p;
+
+		print_message("case %zu\n", i);
+		str_add(&text, HEAD);
+		str_add(&text, memory[i].text);
+		assert_int_equal(read_text(str_text(&text), &p), PTX_OK);
+		assert_int_equal(p.variable_count, memory[i].count);
+		if (p.variable_count > 0) {
+			assert_int_equal(p.variables[p.variable_count - 1].bytes, memory[i].bytes);
+			assert_int_equal(p.variables[p.variable_count - 1].offset, memory[i].offset);
+		}
+		ptx_clear(&p);
+	}
+	for (size_t i = 0; i < HM_COUNT(bad); i++) {
+		hm_auto_str text = { 0 };
+		struct ptx p;
+
+		print_message("bad %zu\n", i);
+		str_add(&text, HEAD);
+		str_add(&text, bad[i]);
+		assert_int_equal(read_text(str_text(&text), &p), PTX_BAD);
+	}
 }
 
 static int scenario(void *arg HM_UNUSED)
@@ -121,7 +166,7 @@ static int scenario(void *arg HM_UNUSED)
 
 	if (read_text(kernels_ptx, &p) != PTX_OK)
 		return -1;
-	free(p.entries);
+	ptx_clear(&p);
 	return 0;
 }
 
@@ -133,8 +178,8 @@ static void sweep(void **state HM_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(our_kernels), cmocka_unit_test(texts), cmocka_unit_test(every_length),
-		cmocka_unit_test(too_many),    cmocka_unit_test(sweep),
+		cmocka_unit_test(our_kernels), cmocka_unit_test(texts),     cmocka_unit_test(every_length),
+		cmocka_unit_test(too_many),    cmocka_unit_test(variables), cmocka_unit_test(sweep),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
