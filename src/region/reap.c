@@ -1,7 +1,10 @@
 /* Reaping from outside. The file is mapped only in a child process: a container that truncates it at the wrong moment
  * ends the child, not the agent. The child calls nothing that may allocate. */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +12,16 @@
 #include "region/region.h"
 #include "region/shared.h"
 
-enum { WAIT_MS = 100 };
+enum {
+	WAIT_MS = 100,  /* for the region's lock */
+	CHILD_MS = 300, /* for all of it: a page of a hostile file may never come */
+};
+
+/* The same on every architecture; not in older headers. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_send_signal 424
+#define SYS_pidfd_open 434
+#endif
 
 struct condemned {
 	uint64_t who[REGION_SLOTS], meta[REGION_SLOTS];
@@ -73,6 +85,22 @@ static _Noreturn void reap_in_child(const char *path, struct condemned *c)
 	_exit(region_map_reap(&m, WAIT_MS, is_condemned, c, NULL) < 0 ? 1 : 0);
 }
 
+/* By descriptor: where SIGCHLD is ignored, the pid may be another's by now. A kernel without them waits for ever. */
+static void await_child(pid_t child)
+{
+	int fd = (int)syscall(SYS_pidfd_open, child, 0), r = -1;
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+
+	for (int tries = 0; fd >= 0 && r < 0 && tries < 10; tries++)
+		r = poll(&end, 1, CHILD_MS);
+	if (fd >= 0 && r <= 0)
+		syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	if (fd >= 0)
+		close(fd);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 /* How many of the condemned are gone. Asked of the file, not of the child: the program may ignore SIGCHLD. */
 static int count_gone(const char *path, const struct condemned *c, struct hm_err *e)
 {
@@ -104,7 +132,6 @@ int region_reap(const char *path, bool (*alive)(const struct region_process *p, 
 		reap_in_child(path, &c);
 	if (child < 0)
 		return hm_err_errno(e, errno, "usage region %s: fork", path);
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
+	await_child(child);
 	return count_gone(path, &c, e);
 }

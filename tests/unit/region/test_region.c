@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -289,6 +291,46 @@ static void returns_what_dead_processes_held(void **state)
 	close(ready[1]);
 }
 
+static void invent_process(void)
+{
+	const struct region_head head = { .who = 1, .meta = 1 };
+	int fd = open(path, O_WRONLY);
+
+	assert_int_equal(pwrite(fd, &head, sizeof head, offsetof(struct region_layout, heads)), sizeof head);
+	close(fd);
+}
+
+static bool child_hangs;
+
+static void after_fork(void)
+{
+	alarm(child_hangs ? 20 : 0);
+	while (child_hangs)
+		pause();
+}
+
+/* A file whose pages never come (a container may have put another file system below) must not stop the agent. */
+static void a_child_that_hangs_is_ended(void **state)
+{
+	struct timespec from, to;
+	int r;
+
+	(void)state;
+	make(&two_cards);
+	pthread_atfork(NULL, NULL, after_fork);
+	invent_process();
+	alarm(20);
+	child_hangs = true;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	r = region_reap(path, nobody, NULL, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	child_hangs = false;
+	alarm(0);
+	assert_int_equal(r, 0);
+	assert_true(to.tv_sec - from.tv_sec < 3);
+	assert_int_equal(region_reap(path, nobody, NULL, NULL), 1);
+}
+
 /* The lock is the kernel's: who is killed while holding it does not hold it any more. */
 static void the_reap_lock_dies_with_its_holder(void **state)
 {
@@ -378,6 +420,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(survives_noise, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(returns_what_dead_processes_held, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(the_reap_lock_dies_with_its_holder, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_child_that_hangs_is_ended, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(many_creators_make_one_file, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(cards_may_be_added, make_dir, remove_dir),
 	};
