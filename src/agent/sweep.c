@@ -8,8 +8,11 @@
 #include "contract/host.h"
 #include "region/region.h"
 
-struct stubborn {
-	uint64_t number, until_round;
+/* Regions that cost more than they should. */
+struct costly {
+	uint64_t number, until_round; /* left alone until then */
+	uint64_t reaped_round;        /* the last round that found dead processes ... */
+	unsigned in_a_row;            /* ... and how many rounds before it did too */
 };
 
 struct sweep {
@@ -18,8 +21,8 @@ struct sweep {
 	const struct agent_paths *paths;
 	const struct claims *claims;
 	uint64_t round;
-	struct stubborn *stubborn;
-	size_t stubborn_count, stubborn_cap;
+	struct costly *costly;
+	size_t costly_count, costly_cap;
 };
 
 /* Two looks at /proc. The common one is shared by all regions of a round and may be older than a process that a region
@@ -46,22 +49,58 @@ static bool is_alive(const struct region_process *p, void *arg)
 	return false;
 }
 
-static struct stubborn *find_stubborn(struct sweep *s, uint64_t number)
+/* NULL where memory is short. */
+static struct costly *costly_of(struct sweep *s, uint64_t number)
 {
-	for (size_t i = 0; i < s->stubborn_count; i++)
-		if (s->stubborn[i].number == number)
-			return &s->stubborn[i];
-	return NULL;
+	for (size_t i = 0; i < s->costly_count; i++)
+		if (s->costly[i].number == number)
+			return &s->costly[i];
+	if (!HM_PUSH(s->costly, s->costly_count, s->costly_cap, (struct costly) { .number = number }))
+		return NULL;
+	return &s->costly[s->costly_count - 1];
 }
 
-static void forget_stubborn(struct sweep *s)
+static void forget_costly(struct sweep *s)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < s->stubborn_count; i++)
-		if (s->stubborn[i].until_round > s->round)
-			s->stubborn[kept++] = s->stubborn[i];
-	s->stubborn_count = kept;
+	for (size_t i = 0; i < s->costly_count; i++)
+		if (s->costly[i].until_round > s->round || s->costly[i].reaped_round + 1 >= s->round)
+			s->costly[kept++] = s->costly[i];
+	s->costly_count = kept;
+}
+
+static bool is_left_alone(const struct sweep *s, uint64_t number)
+{
+	for (size_t i = 0; i < s->costly_count; i++)
+		if (s->costly[i].number == number)
+			return s->costly[i].until_round > s->round;
+	return false;
+}
+
+static void note_resistance(struct sweep *s, uint64_t number)
+{
+	struct costly *c = costly_of(s, number);
+
+	if (c != NULL)
+		c->until_round = s->round + SWEEP_STUBBORN_ROUNDS;
+}
+
+/* The dead may be invented anew each second, and each round of them costs a fork and a look at /proc. After a pause one
+ * round tells whether it goes on. */
+static void note_reaped(struct sweep *s, uint64_t number)
+{
+	struct costly *c = costly_of(s, number);
+
+	if (c == NULL)
+		return;
+	c->in_a_row = c->reaped_round + 1 == s->round ? c->in_a_row + 1 : 1;
+	c->reaped_round = s->round;
+	if (c->in_a_row <= SWEEP_IN_A_ROW)
+		return;
+	c->in_a_row = SWEEP_IN_A_ROW;
+	c->until_round = s->round + SWEEP_PAUSE_ROUNDS;
+	c->reaped_round = c->until_round - 1;
 }
 
 static size_t sweep_region(struct sweep *s, struct judge *j, uint64_t number)
@@ -74,15 +113,14 @@ static size_t sweep_region(struct sweep *s, struct judge *j, uint64_t number)
 	holder_pids_free(HM_STEAL(j->fresh));
 	if (n > 0) {
 		log_v(2, "gave back the charge of ended processes", KV_U64("number", number), KV_I64("processes", n));
+		note_reaped(s, number);
 		return (size_t)n;
 	}
 	if (n == -HM_ENOTFOUND)
 		return 0; /* being made, or being removed */
 	if (n < 0 || j->found_dead) {
 		log_v(2, "the charge of ended processes stays for now", KV_U64("number", number), KV_ERR(&e));
-		if (!HM_PUSH(s->stubborn, s->stubborn_count, s->stubborn_cap,
-			     (struct stubborn) { number, s->round + SWEEP_STUBBORN_ROUNDS }))
-			log_warn("memory is short");
+		note_resistance(s, number);
 	}
 	return 0;
 }
@@ -94,13 +132,13 @@ size_t sweep_round(struct sweep *s)
 	size_t total = 0;
 
 	s->round++;
-	forget_stubborn(s);
+	forget_costly(s);
 	if (holder_pids_new(s->proc, &j.common, &e) < 0)
 		return 0;
 	for (size_t i = 0; i < claims_count(s->claims); i++) {
 		const struct claim *c = claims_at(s->claims, i);
 
-		if (c->state == CLAIM_ACTIVE && find_stubborn(s, c->number) == NULL)
+		if (c->state == CLAIM_ACTIVE && !is_left_alone(s, c->number))
 			total += sweep_region(s, &j, c->number);
 	}
 	holder_pids_free(j.common);
@@ -136,6 +174,6 @@ void sweep_free(struct sweep *s)
 	if (s == NULL)
 		return;
 	loop_timer_free(s->timer);
-	free(s->stubborn);
+	free(s->costly);
 	free(s);
 }

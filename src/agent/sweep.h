@@ -14,6 +14,10 @@ enum {
 	/* A region whose dead could not be removed (its container holds the lock, or scribbles) is left alone this
 	   long. */
 	SWEEP_STUBBORN_ROUNDS = 60,
+	/* One in which processes died so many rounds in a row is looked at less often: they may be invented. A
+	   container in need of its memory helps itself. */
+	SWEEP_IN_A_ROW = 3,
+	SWEEP_PAUSE_ROUNDS = 10,
 };
 
 struct sweep;

@@ -68,7 +68,7 @@ static pid_t start_member(void)
 		struct ledger l = { 0 };
 
 		if (region_map_file(temp_path("s/alloc/7/usage/region"), &m, NULL) < 0 || !slot_claim(m.r, &me, &l) ||
-		    ledger_reserve(&l, 0, BYTES, BYTES) != LEDGER_OK || write(ready[1], "x", 1) != 1)
+		    ledger_reserve(&l, 0, 1 << 20, BYTES) != LEDGER_OK || write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -197,6 +197,31 @@ static void a_region_that_resists_is_left_alone_for_a_while(void **state)
 	close(ready[1]);
 }
 
+/* A container that invents dead processes each second, and one that kills its workers now and then. */
+static void a_region_with_new_dead_each_round_is_looked_at_less_often(void **state)
+{
+	size_t given_back = 0;
+
+	(void)state;
+	make_proc(getpid(), true);
+	for (int i = 0; i < 1 + SWEEP_IN_A_ROW + 2 * SWEEP_PAUSE_ROUNDS; i++) {
+		end_member(start_member());
+		given_back += sweep_round(sweep) > 0;
+	}
+	assert_int_equal(given_back, SWEEP_IN_A_ROW + 1 + 2);
+}
+
+static void a_container_that_loses_a_process_now_and_then_is_served(void **state)
+{
+	(void)state;
+	make_proc(getpid(), true);
+	for (int i = 0; i < 3 * SWEEP_IN_A_ROW; i++) {
+		end_member(start_member());
+		assert_int_equal(sweep_round(sweep), 1);
+		assert_int_equal(sweep_round(sweep), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +229,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_runs_by_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_a_view_of_containers_nobody_is_dead, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_region_that_resists_is_left_alone_for_a_while, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_region_with_new_dead_each_round_is_looked_at_less_often, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_container_that_loses_a_process_now_and_then_is_served, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
