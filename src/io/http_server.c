@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/cursor.h"
 #include "core/fmt.h"
 #include "core/link.h"
 #include "core/num.h"
@@ -53,70 +52,6 @@ static void connection_free(struct connection *c)
 	free(c);
 }
 
-static const char *reason_of(int status)
-{
-	static const struct {
-		int status;
-		const char *reason;
-	} reasons[] = {
-		{ 200, "OK" },
-		{ 400, "Bad Request" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 431, "Request Header Fields Too Large" },
-		{ 503, "Service Unavailable" },
-	};
-
-	for (size_t i = 0; i < HM_COUNT(reasons); i++)
-		if (reasons[i].status == status)
-			return reasons[i].reason;
-	return "Internal Server Error";
-}
-
-static void write_answer(struct connection *c, int status, const struct str *body, bool head)
-{
-	str_addf(&c->out,
-		 "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
-		 "Connection: close\r\n%s\r\n",
-		 status, reason_of(status), body->n, status == 405 ? "Allow: GET, HEAD\r\n" : "");
-	if (!head)
-		str_add_n(&c->out, str_text(body), body->n);
-	c->state = WRITING;
-}
-
-static int get_page(const struct http_server *s, struct piece path, struct str *body)
-{
-	const char *query = memchr(path.p, '?', path.n);
-
-	if (query != NULL)
-		path.n = (size_t)(query - path.p);
-	for (size_t i = 0; i < s->page_count; i++)
-		if (piece_is(path, s->pages[i].path))
-			return s->pages[i].get(s->arg, body);
-	return 404;
-}
-
-static void answer(struct connection *c)
-{
-	hm_auto_str body = { 0 };
-	struct cur at = cur_of(str_text(&c->in), c->in.n);
-	struct piece method = cur_until(&at, ' '), path = cur_until(&at, ' '), version = cur_until(&at, '\n');
-	bool head = piece_is(method, "HEAD");
-	int status;
-
-	if (at.bad || path.n == 0 || path.p[0] != '/' || !piece_starts(version, "HTTP/1."))
-		status = 400;
-	else if (!head && !piece_is(method, "GET"))
-		status = 405;
-	else
-		status = get_page(c->server, path, &body);
-	if (str_failed(&body))
-		status = 503;
-	if (body.n == 0)
-		str_addf(&body, "%s\n", reason_of(status));
-	write_answer(c, status, &body, head);
-}
-
 /* True while the connection may go on. */
 static bool read_some(struct connection *c)
 {
@@ -132,10 +67,8 @@ static bool read_some(struct connection *c)
 	str_add_n(&c->in, buf, (size_t)n);
 	if (str_failed(&c->in))
 		return false;
-	if (memmem(c->in.p, c->in.n, "\r\n\r\n", 4) != NULL || memmem(c->in.p, c->in.n, "\n\n", 2) != NULL)
-		answer(c);
-	else if (c->in.n > HTTP_MAX_REQUEST_BYTES)
-		write_answer(c, 431, &(struct str) { 0 }, false);
+	if (http_answer(c->server->pages, c->server->page_count, c->server->arg, c->in.p, c->in.n, &c->out))
+		c->state = WRITING;
 	return true;
 }
 

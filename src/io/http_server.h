@@ -3,24 +3,17 @@
 #ifndef HM_IO_HTTP_SERVER_H
 #define HM_IO_HTTP_SERVER_H
 
-#include "base/str.h"
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "io/http_answer.h"
 #include "io/loop.h"
 
 enum {
-	HTTP_MAX_REQUEST_BYTES = 16384, /* request line and headers */
-	HTTP_MAX_CONNECTIONS = 32,      /* beyond it the oldest is closed */
-	HTTP_DEADLINE_MS = 5000,        /* from accept to the end, however busy the peer is */
+	HTTP_MAX_CONNECTIONS = 32, /* beyond it the oldest is closed */
+	HTTP_DEADLINE_MS = 5000,   /* from accept to the end, however busy the peer is */
 };
 
 struct http_server;
-
-/* One page: appends the body (text/plain) and returns the status, 200 or 503. */
-struct http_page {
-	const char *path; /* "/healthz"; a query behind it is ignored */
-	int (*get)(void *arg, struct str *body);
-};
 
 /* address: "127.0.0.1:8080", ":8080" (every IPv4 address), "[::1]:8080"; port 0: any free one. `pages` is borrowed.
  * -HM_EINVAL for an address that is none, -HM_EIO and others where it cannot be bound. */
