@@ -1,0 +1,107 @@
+#include "kubelet/pod_list.h"
+
+#include <string.h>
+
+#include "core/macros.h"
+#include "harness/sweep.h"
+#include "harness/unit.h"
+
+/* Of pods "p" and "q" in "n": container "c" with devices i, j of r (in two entries, as kubelets list them) and k of s;
+ * container "d" with none; q's container "e" with l of r. */
+static const char whole[] = "\x0a\x2a\x0a\x01p\x12\x01n\x1a\x1b\x0a\x01"
+			    "c\x12\x06\x0a\x01r\x12\x01i\x12\x06\x0a\x01r\x12\x01j\x12\x06\x0a\x01s\x12\x01k"
+			    "\x1a\x05\x0a\x03"
+			    "ddd\x0a\x13\x0a\x01q\x12\x01n\x1a\x0b\x0a\x01"
+			    "e\x12\x06\x0a\x01r\x12\x01l";
+
+static void only_containers_with_the_resource_are_listed(void **state)
+{
+	static const struct {
+		const char *resource;
+		size_t count;
+		const char *first, *ids[2];
+		size_t id_count;
+	} rows[] = {
+		{ "r", 2, "c", { "i", "j" }, 2 },
+		{ "s", 1, "c", { "k" }, 1 },
+		{ "t", 0, NULL, { NULL }, 0 },
+		{ "", 0, NULL, { NULL }, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		pod_list_auto struct pod_list l = { 0 };
+		struct hm_err e;
+
+		if (pod_list_read(whole, sizeof whole - 1, rows[i].resource, &l, &e) < 0)
+			fail_msg("%s", e.msg);
+		assert_int_equal(l.count, rows[i].count);
+		if (l.count == 0)
+			continue;
+		assert_string_equal(l.containers[0].pod, "p");
+		assert_string_equal(l.containers[0].pod_namespace, "n");
+		assert_string_equal(l.containers[0].container, rows[i].first);
+		assert_int_equal(l.containers[0].id_count, rows[i].id_count);
+		for (size_t k = 0; k < rows[i].id_count; k++)
+			assert_string_equal(l.containers[0].ids[k], rows[i].ids[k]);
+	}
+}
+
+static void bad_answers_say_what_is_bad(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		int code;
+		const char *text;
+	} rows[] = {
+		{ whole, sizeof whole - 2, HM_EPROTO, "are no ListPodResourcesResponse" },
+		/* an empty pod name; a container name with a space; an id with a line end */
+		{ "\x0a\x10\x12\x01n\x1a\x0b\x0a\x01"
+		  "c\x12\x06\x0a\x01r\x12\x01i",
+		  18, HM_EPROTO, "pod 0: a name is not" },
+		{ "\x0a\x13\x0a\x01p\x12\x01n\x1a\x0b\x0a\x01 \x12\x06\x0a\x01r\x12\x01i", 21, HM_EPROTO,
+		  "pod 0: a name is not" },
+		{ "\x0a\x13\x0a\x01p\x12\x01n\x1a\x0b\x0a\x01"
+		  "c\x12\x06\x0a\x01r\x12\x01\n",
+		  21, HM_EINVAL, "device_ids: id 0 is not" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		pod_list_auto struct pod_list l = { 0 };
+		struct hm_err e;
+
+		assert_int_equal(pod_list_read(rows[i].bytes, rows[i].n, "r", &l, &e), -rows[i].code);
+		if (strstr(e.msg, rows[i].text) == NULL)
+			fail_msg("row %zu: %s", i, e.msg);
+	}
+}
+
+static int scenario(void *arg)
+{
+	pod_list_auto struct pod_list l = { 0 };
+	struct hm_err e;
+	int r = pod_list_read(whole, sizeof whole - 1, "r", &l, &e);
+
+	(void)arg;
+	assert_int_equal(r, r < 0 ? -HM_ENOMEM : 0);
+	return r;
+}
+
+static void sweep(void **state)
+{
+	(void)state;
+	sweep_check("pod_list_read", scenario, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_containers_with_the_resource_are_listed),
+		cmocka_unit_test(bad_answers_say_what_is_bad),
+		cmocka_unit_test(sweep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
