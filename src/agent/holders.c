@@ -26,19 +26,41 @@ struct identity {
 	ino_t ino;
 };
 
+/* What processes see the same files by. A process may have left its container's root by chroot. */
+struct view {
+	ino_t mount_namespace;
+	struct identity root;
+};
+
 struct holders {
-	ino_t *namespaces; /* mount namespaces already looked into */
-	size_t namespace_count, namespace_cap;
+	struct view *views; /* already looked into */
+	size_t view_count, view_cap;
 	struct identity *mounted;
 	size_t mounted_count, mounted_cap, containers;
 };
 
 static const char *const container_paths[] = { HM_CONTAINER_USAGE_DIR, HM_CONTAINER_LIB };
 
-static bool seen_namespace(const struct holders *h, ino_t ns)
+static bool view_of(const char *proc, const char *pid, struct view *out)
 {
-	for (size_t i = 0; i < h->namespace_count; i++)
-		if (h->namespaces[i] == ns)
+	char path[PATH_MAX];
+	struct stat ns, root;
+
+	hm_fmt(path, sizeof path, "%s/%s/ns/mnt", proc, pid);
+	if (stat(path, &ns) < 0)
+		return false;
+	hm_fmt(path, sizeof path, "%s/%s/root", proc, pid);
+	if (stat(path, &root) < 0)
+		return false;
+	*out = (struct view) { ns.st_ino, { root.st_dev, root.st_ino } };
+	return true;
+}
+
+static bool is_seen(const struct holders *h, const struct view *v)
+{
+	for (size_t i = 0; i < h->view_count; i++)
+		if (h->views[i].mount_namespace == v->mount_namespace && h->views[i].root.dev == v->root.dev &&
+		    h->views[i].root.ino == v->root.ino)
 			return true;
 	return false;
 }
@@ -61,10 +83,10 @@ static bool stat_inside(const char *root, const char *inside, struct stat *st)
 static bool look_into(struct holders *h, const char *proc, const char *pid)
 {
 	char path[PATH_MAX];
-	struct stat ns, st;
+	struct view v;
+	struct stat st;
 
-	hm_fmt(path, sizeof path, "%s/%s/ns/mnt", proc, pid);
-	if (stat(path, &ns) < 0 || seen_namespace(h, ns.st_ino))
+	if (!view_of(proc, pid, &v) || is_seen(h, &v))
 		return true;
 	for (size_t i = 0; i < HM_COUNT(container_paths); i++) {
 		hm_fmt(path, sizeof path, "%s/%s/root", proc, pid);
@@ -74,7 +96,7 @@ static bool look_into(struct holders *h, const char *proc, const char *pid)
 		if (!HM_PUSH(h->mounted, h->mounted_count, h->mounted_cap, (struct identity) { st.st_dev, st.st_ino }))
 			return false;
 	}
-	return HM_PUSH(h->namespaces, h->namespace_count, h->namespace_cap, ns.st_ino);
+	return HM_PUSH(h->views, h->view_count, h->view_cap, v);
 }
 
 static bool is_pid(const char *name)
@@ -106,7 +128,7 @@ void holders_free(struct holders *h)
 {
 	if (h == NULL)
 		return;
-	free(h->namespaces);
+	free(h->views);
 	free(h->mounted);
 	free(h);
 }

@@ -1,5 +1,6 @@
 /* Who still lives: which containers, seen from the host's /proc. A container lives as long as a process has its usage
- * folder mounted; what the kubelet forgot is found this way too. Needs the host's pid namespace to see other pods. */
+ * folder mounted; what the kubelet forgot is found this way too. Needs the host's pid namespace to see other pods. A
+ * container all of whose processes left its root by chroot is not seen. */
 #ifndef HM_AGENT_HOLDERS_H
 #define HM_AGENT_HOLDERS_H
 
@@ -21,7 +22,7 @@ HM_DEFINE_AUTO(holders, holders_free);
 /* True where a live process has this host file or folder mounted at one of the container's paths: usage folder or
  * libvgpu.so. */
 bool holders_mounted(const struct holders *h, const char *host_path);
-size_t holders_containers(const struct holders *h); /* mount namespaces with a usage folder of somebody's */
+size_t holders_containers(const struct holders *h); /* roots with a usage folder of somebody's */
 
 /* Answers region_reap's question, whether a process lives, by one look at /proc, taken when it is first asked. */
 struct holder_pids;

@@ -89,10 +89,31 @@ static void a_namespace_is_looked_into_once(void **state)
 	make_process("10", "\t10", 1);
 	make("proc/10/root/run/hami-vgpu/usage");
 	make("proc/11/ns");
-	make("proc/11/root/run/hami-vgpu/usage");
+	assert_int_equal(symlink(temp_path("proc/10/root"), temp_path("proc/11/root")), 0);
 	assert_int_equal(link(temp_path("proc/10/ns/mnt"), temp_path("proc/11/ns/mnt")), 0);
 	hm_auto(holders) *h = scan();
 	assert_int_equal(holders_containers(h), 1);
+}
+
+/* One that left the root by chroot must not hide the others of its container. */
+static void each_root_of_a_namespace_is_looked_into(void **state)
+{
+	(void)state;
+	make_process("10", "\t10", 1);
+	make("proc/11/ns");
+	assert_int_equal(link(temp_path("proc/10/ns/mnt"), temp_path("proc/11/ns/mnt")), 0);
+	for (const char *const *pid = (const char *const[]) { "10", "11", NULL }; *pid != NULL; pid++) {
+		char name[64];
+
+		snprintf(name, sizeof name, "proc/%s/root/run/hami-vgpu", *pid);
+		make(name);
+		temp_write(*pid, "a library");
+		snprintf(name, sizeof name, "proc/%s/root/run/hami-vgpu/libvgpu.so", *pid);
+		assert_int_equal(link(temp_path(*pid), temp_path(name)), 0);
+	}
+	hm_auto(holders) *h = scan();
+	assert_true(holders_mounted(h, temp_path("10")));
+	assert_true(holders_mounted(h, temp_path("11")));
 }
 
 static void a_process_is_pid_start_time_and_namespace(void **state)
@@ -196,10 +217,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
-		TEST(a_mounted_file_is_found_by_what_it_is), TEST(a_containers_symbolic_link_cannot_keep_anothers_slot),
-		TEST(a_namespace_is_looked_into_once),       TEST(a_process_is_pid_start_time_and_namespace),
-		TEST(many_invented_processes_cost_one_look), TEST(without_proc_nobody_is_dead),
-		TEST(the_real_proc_knows_this_process),      TEST(allocation_failures),
+		TEST(a_mounted_file_is_found_by_what_it_is),
+		TEST(a_containers_symbolic_link_cannot_keep_anothers_slot),
+		TEST(a_namespace_is_looked_into_once),
+		TEST(each_root_of_a_namespace_is_looked_into),
+		TEST(a_process_is_pid_start_time_and_namespace),
+		TEST(many_invented_processes_cost_one_look),
+		TEST(without_proc_nobody_is_dead),
+		TEST(the_real_proc_knows_this_process),
+		TEST(allocation_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
