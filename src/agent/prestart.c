@@ -53,18 +53,96 @@ static int add_target(struct targets *t, uint64_t number, const char *pod_uid, c
 	return 0;
 }
 
-/* Classic binding: the claim was written at Allocate. Which of several with the same set this container's is cannot be
- * told, and need not be: their files say the same. */
-static int add_classic(struct targets *t, const struct prestart_facts *f, const struct checkpoint_entry *entry,
-		       const char *const *ids, size_t id_count, struct hm_err *e)
+/* ---- classic binding: the claim was written at Allocate, and no name ties it to an entry */
+
+static bool is_classic(const struct claim *c, const char *const *ids, size_t id_count)
+{
+	return c->cdi[0] == '\0' && c->state != CLAIM_ENDED && claim_has_set(c, ids, id_count);
+}
+
+static bool has_own_claim(const struct prestart_facts *f, const struct checkpoint_entry *entry, const char *const *ids,
+			  size_t id_count)
 {
 	for (size_t i = 0; i < claims_count(f->claims); i++) {
 		const struct claim *c = claims_at(f->claims, i);
-		bool of_entry = c->pod_uid[0] == '\0' || strcmp(c->pod_uid, entry->pod_uid) == 0;
 
-		if (c->cdi[0] != '\0' || c->state == CLAIM_ENDED || !of_entry || !claim_has_set(c, ids, id_count))
-			continue;
-		if (add_target(t, c->number, entry->pod_uid, c->container[0] != '\0' ? c->container : entry->container,
+		if (is_classic(c, ids, id_count) && strcmp(c->pod_uid, entry->pod_uid) == 0 &&
+		    strcmp(c->container, entry->container) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_our_name(const struct checkpoint_entry *entry)
+{
+	uint64_t number;
+
+	for (size_t i = 0; i < entry->cdi_count; i++)
+		if (prestart_parse_name(entry->cdi_names[i], &number))
+			return true;
+	return false;
+}
+
+static size_t count_without_claim(const struct prestart_facts *f, const char *const *ids, size_t id_count)
+{
+	const struct checkpoint_entry *entry;
+	size_t at = 0, count = 0;
+
+	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL)
+		count += !has_our_name(entry) && !has_own_claim(f, entry, ids, id_count);
+	return count;
+}
+
+static size_t count_newer(const struct prestart_facts *f, const char *const *ids, size_t id_count, uint64_t number)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < claims_count(f->claims); i++) {
+		const struct claim *c = claims_at(f->claims, i);
+
+		count += is_classic(c, ids, id_count) && c->pod_uid[0] == '\0' && c->number > number;
+	}
+	return count;
+}
+
+static bool is_taken(const struct targets *t, uint64_t number)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->items[i].number == number)
+			return true;
+	return false;
+}
+
+/* A claim without a pod may be left from an Allocate whose answer never came (the agent was killed): there are as many
+ * good ones as entries without a claim, and they are the newest. NULL where there is none. */
+static const struct claim *nameless_claim(const struct targets *t, const struct prestart_facts *f,
+					  const char *const *ids, size_t id_count)
+{
+	size_t good = count_without_claim(f, ids, id_count);
+	const struct claim *oldest = NULL;
+
+	for (size_t i = 0; i < claims_count(f->claims); i++) {
+		const struct claim *c = claims_at(f->claims, i);
+
+		if (is_classic(c, ids, id_count) && c->pod_uid[0] == '\0' && !is_taken(t, c->number) &&
+		    count_newer(f, ids, id_count, c->number) < good && (oldest == NULL || c->number < oldest->number))
+			oldest = c;
+	}
+	return oldest;
+}
+
+static int add_classic(struct targets *t, const struct prestart_facts *f, const struct checkpoint_entry *entry,
+		       const char *const *ids, size_t id_count, struct hm_err *e)
+{
+	const struct claim *c = has_own_claim(f, entry, ids, id_count) ? NULL : nameless_claim(t, f, ids, id_count);
+
+	if (c != NULL &&
+	    add_target(t, c->number, entry->pod_uid, c->container[0] != '\0' ? c->container : entry->container, e) < 0)
+		return -e->code;
+	for (size_t i = 0; i < claims_count(f->claims); i++) {
+		c = claims_at(f->claims, i);
+		if (is_classic(c, ids, id_count) && strcmp(c->pod_uid, entry->pod_uid) == 0 &&
+		    add_target(t, c->number, entry->pod_uid, c->container[0] != '\0' ? c->container : entry->container,
 			       e) < 0)
 			return -e->code;
 	}

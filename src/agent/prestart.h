@@ -3,7 +3,8 @@
  * of them: each Allocate gave a name of its own, and the kubelet's checkpoint ties name and container. Pure.
  *
  * 1. Entries of our resource with exactly these ids in the checkpoint: their CDI names of our kind are the numbers.
- *    Entries without such a name are classic binding's: the number is that of a claim with the same set.
+ *    Entries without such a name are classic binding's: the number is that of a claim with the same set, of the same
+ *    pod or of none yet (of those only the newest, as many as there are entries without).
  * 2. No such entry, or no readable checkpoint: Allocate calls of this run with the same set, else claims with it.
  * 3. Nothing: an error that the kubelet tries again after.
  * 4. A slot that another pod's live container holds by our claims (a kubelet that lost its checkpoint gives it out

@@ -104,6 +104,34 @@ static void without_a_name_a_classic_claim_of_the_pod_counts(void **state)
 	assert_string_equal(find(c), "3/p1/main");
 }
 
+static struct claim nameless(uint64_t number)
+{
+	struct claim c = make_claim(number, "", "", A, NULL);
+
+	c.container[0] = '\0';
+	return c;
+}
+
+/* An Allocate whose answer never came leaves a claim that no container has. */
+static void of_claims_without_a_pod_the_newest_count(void **state)
+{
+	hm_auto(checkpoint) *one = make_checkpoint(ENTRY("p1", "main", Q(A), NO_CDI));
+	hm_auto(checkpoint) *two =
+		make_checkpoint(ENTRY("p1", "main", Q(A), NO_CDI) "," ENTRY("p2", "main", Q(A), NO_CDI));
+	struct claim own = make_claim(5, "p1", "", A, NULL);
+
+	(void)state;
+	put_claim(claims, nameless(3));
+	put_claim(claims, nameless(9));
+	put_claim(claims, nameless(8));
+	assert_string_equal(find(one), "9/p1/main");
+	assert_string_equal(find(two), "8/p1/main 9/p2/main");
+	snprintf(own.container, sizeof own.container, "main");
+	put_claim(claims, own);
+	assert_string_equal(find(two), "5/p1/main 9/p2/main");
+	assert_string_equal(find(one), "5/p1/main");
+}
+
 static void without_a_checkpoint_what_is_remembered_counts(void **state)
 {
 	struct hm_err e;
@@ -211,6 +239,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(the_checkpoints_names_decide),
 		TEST(without_a_name_a_classic_claim_of_the_pod_counts),
+		TEST(of_claims_without_a_pod_the_newest_count),
 		TEST(without_a_checkpoint_what_is_remembered_counts),
 		TEST(a_live_holder_of_another_pod_is_named),
 		TEST(other_slots_and_ended_claims_do_not_hold),
