@@ -78,13 +78,14 @@ static struct identity identify(const char *proc, unsigned pid)
 	return id;
 }
 
+/* What /proc does not say is left out; what the region does not say is not: it is the container's to write, and would
+ * claim the processes of others. */
 static bool is_member(const struct hamivgpu_member *m, const struct identity *id)
 {
 	if (id->inner_pid == 0 || m->pid != id->inner_pid)
 		return false;
-	if (m->start_time != 0 && id->start_time != 0 && m->start_time != id->start_time)
-		return false;
-	return m->pid_namespace <= 1 || id->pid_namespace == 0 || m->pid_namespace == id->pid_namespace;
+	return (id->start_time == 0 || m->start_time == id->start_time) &&
+	       (id->pid_namespace == 0 || m->pid_namespace == id->pid_namespace);
 }
 
 /* Ties a process to its claim. */

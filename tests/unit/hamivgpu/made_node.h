@@ -96,10 +96,9 @@ static inline void made_claim(const struct made_node *n, unsigned number, const 
 }
 
 /* A region for card 0 with limit 2 GiB, in which a process of the container uses `used` bytes. */
-static inline void made_region(const struct made_node *n, unsigned number, uint32_t pid, uint64_t used)
+static inline void made_region_of(const struct made_node *n, unsigned number, struct process_id id, uint64_t used)
 {
 	struct limits limits = { .count = 1 };
-	struct process_id id = { pid, 5000 + pid, 4026530000u };
 	struct region_map map;
 	struct ledger ledger = { 0 };
 	char path[256];
@@ -119,6 +118,11 @@ static inline void made_region(const struct made_node *n, unsigned number, uint3
 	if (!slot_claim(map.r, &id, &ledger) || ledger_reserve(&ledger, 0, 2ull << 30, used) != LEDGER_OK)
 		abort();
 	region_unmap(&map);
+}
+
+static inline void made_region(const struct made_node *n, unsigned number, uint32_t pid, uint64_t used)
+{
+	made_region_of(n, number, (struct process_id) { pid, 5000 + pid, 4026530000u }, used);
 }
 
 /* A process of the host in a /proc of ours. */

@@ -193,6 +193,47 @@ static void test_processes_told_apart(void **state)
 	}
 }
 
+/* A region that leaves start time and namespace open must not take what is another's. */
+static void test_a_region_cannot_claim_others_processes(void **state)
+{
+	static const struct {
+		struct process_id says;
+		bool proc_is_silent;
+		int claim;
+	} rows[] = {
+		{ { 7, 5007, 4026530000u }, false, 0 },
+		{ { 7, 0, 4026530000u }, false, -1 },
+		{ { 7, 5007, 1 }, false, -1 },
+		{ { 7, 0, 1 }, false, -1 },
+		{ { 7, 0, 1 }, true, 0 },
+		{ { 8, 0, 1 }, true, -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		struct made_node n;
+		struct hamivgpu *h;
+		char path[300];
+
+		made_begin(&n, 1);
+		made_claim(&n, 100, "active", "train", 2);
+		made_region_of(&n, 100, rows[i].says, 300 << 20);
+		n.fake->cards[0].compute[0] = (struct fake_process) { 4711, 450 << 20 };
+		n.fake->cards[0].compute_count = 1;
+		made_process(&n, 4711, 7, "python3");
+		snprintf(path, sizeof path, "%s/proc/4711/ns/pid", n.root);
+		if (rows[i].proc_is_silent) {
+			made_file(&n, "proc/4711/stat", "");
+			assert_int_equal(unlink(path), 0);
+		}
+		h = made_open(&n, FAKE_NVML);
+		if (hamivgpu_process(h, 0)->claim != rows[i].claim)
+			fail_msg("row %zu: claim %d", i, hamivgpu_process(h, 0)->claim);
+		hamivgpu_close(h);
+		made_end(&n);
+	}
+}
+
 static void test_no_driver(void **state)
 {
 	struct made_node n;
@@ -418,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_claims_are_sorted),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_processes_told_apart),
+		cmocka_unit_test(test_a_region_cannot_claim_others_processes),
 		cmocka_unit_test(test_no_driver),
 		cmocka_unit_test(test_no_agent),
 		cmocka_unit_test(test_states),
