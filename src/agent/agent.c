@@ -283,6 +283,8 @@ static int open_state(struct agent *a, struct hm_err *e)
 
 static int make_loop(struct agent *a, struct hm_err *e)
 {
+	sigset_t ending;
+
 	if (loop_new(&a->loop, e) < 0)
 		return -e->code;
 	a->started_ms = loop_now_ms(a->loop);
@@ -290,6 +292,8 @@ static int make_loop(struct agent *a, struct hm_err *e)
 	    loop_signal_new(a->loop, SIGINT, on_signal, a, &a->interrupt, e) < 0 ||
 	    loop_timer_new(a->loop, on_closed, a, &a->stop, e) < 0)
 		return -e->code;
+	state_lock_signals(&ending);
+	pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
 	return worker_new(a->loop, &a->worker, e);
 }
 
@@ -370,12 +374,19 @@ int agent_run(const struct agent_options *o, struct hm_err *e)
 {
 	struct agent a = { .options = o };
 	hm_auto_fd lock = -1;
+	sigset_t ending;
 	int r;
 
-	if (agent_paths_init(&a.paths, o, e) < 0 || state_lock(a.paths.state.s, STATE_LOCK_WAIT_MS, &lock, e) < 0)
+	if (agent_paths_init(&a.paths, o, e) < 0)
 		return -e->code;
+	state_lock_signals(&ending);
+	pthread_sigmask(SIG_BLOCK, &ending, NULL); /* until the loop takes them */
+	r = state_lock(a.paths.state.s, STATE_LOCK_WAIT_MS, &lock, e);
+	if (r == 1)
+		log_info("asked to end");
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = start(&a, e);
-
 	if (r == 0)
 		r = loop_run(a.loop, e);
 	if (r == 0 && a.failure.code != 0) {

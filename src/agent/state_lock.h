@@ -3,6 +3,7 @@
 #ifndef HM_AGENT_STATE_LOCK_H
 #define HM_AGENT_STATE_LOCK_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -10,7 +11,11 @@
 enum { STATE_LOCK_WAIT_MS = 5000 }; /* for a predecessor that is ending */
 
 /* Makes the folder where it is missing, and holds the lock while *fd (close-on-exec) is open. -HM_EEXIST where another
- * agent still has it after wait_ms. Blocks; called before there is a loop. */
+ * agent still has it after wait_ms; 1 where SIGTERM or SIGINT came meanwhile, which the caller has blocked: the first
+ * process of a pod has no default action to end it. Waits; called before there is a loop. */
 int state_lock(const char *folder, uint32_t wait_ms, int *fd, struct hm_err *e) HM_MUST_USE;
+
+/* The two. */
+void state_lock_signals(sigset_t *out);
 
 #endif

@@ -595,6 +595,20 @@ def test_sigterm_while_it_waits(agent):
     assert status == 0 and seconds < 1
 
 
+def test_sigterm_while_another_agent_has_the_state(node, needs_root):
+    """As the first process of its pod, for which no signal has a default action."""
+    second = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", *node.arguments([])], text=True,
+                              stderr=subprocess.PIPE, env={**os.environ, "FILE_NVML": str(node.nvml)})
+    try:
+        assert "waiting for its end" in next(line for line in second.stderr if "another agent" in line)
+        first = int(open(f"/proc/{second.pid}/task/{second.pid}/children").read())
+        begun = time.monotonic()
+        os.kill(first, signal.SIGTERM)
+        assert second.wait(timeout=10) == 0 and time.monotonic() - begun < 1
+    finally:
+        second.kill()
+
+
 def run(build, *flags, env=()):
     return subprocess.run([str(build / "bin/hami-device-plugin"), *flags], capture_output=True, text=True, timeout=10,
                           env={**os.environ, **dict(env)})
