@@ -199,6 +199,12 @@ static void each_container_gets_a_number_of_its_own(void **state)
 	assert_int_equal(pending_count(node.pending), 2);
 	assert_int_equal(service_stats(service).allocations, 2);
 	assert_int_equal(service_stats(service).broken_runs, 1);
+	allocate(service, two, 2);
+	assert_int_equal(service_stats(service).broken_runs, 1);
+	node.options.slicing = "dynamic"; /* where neighbours mean nothing */
+	allocate(service, apart, 2);
+	assert_int_equal(service_stats(service).broken_runs, 1);
+	assert_int_equal(service_stats(service).allocations, 4);
 }
 
 static void bad_ids_fail_the_call(void **state)
