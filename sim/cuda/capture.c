@@ -108,6 +108,7 @@ CUresult cu_enter_unsafe(struct CUctx_st **out)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	*out = cu_context_owner(*out);
 	rc = cu_capture_guard();
 	return rc == CUDA_SUCCESS ? rc : cu_leave(rc);
 }

@@ -49,7 +49,7 @@ CUresult cu_capture_refuses(const struct cu_stream_ref *s);
 /* A call that may not happen while the thread or another one captures (cuThreadExchangeStreamCaptureMode says when):
  * UNSUPPORTED, and what forbids it is spoilt. */
 CUresult cu_capture_guard(void);
-/* cu_enter_context and cu_capture_guard. */
+/* cu_enter_context and cu_capture_guard; the context is the one that owns what is allocated. */
 CUresult cu_enter_unsafe(struct CUctx_st **out) HM_MUST_USE;
 /* Before a call waits for a stream, or asks whether it is done: IMPLICIT, or not while it captures, or the guard. */
 CUresult cu_capture_may_wait(const struct cu_stream_ref *s);

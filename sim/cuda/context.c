@@ -43,6 +43,16 @@ CUresult cu_context_usable(struct CUctx_st *ctx)
 	return ctx->sticky;
 }
 
+struct CUctx_st *cu_context_owner(struct CUctx_st *ctx)
+{
+	return ctx->green ? &cu.devices[ctx->device].primary : ctx;
+}
+
+bool cu_context_shares(const struct CUctx_st *a, const struct CUctx_st *b)
+{
+	return a == b || (a->device == b->device && (a->green || a->primary) && (b->green || b->primary));
+}
+
 CUresult cu_context_get(CUcontext handle, struct CUctx_st **out)
 {
 	*out = handle;
@@ -58,11 +68,10 @@ CUresult cu_context_get(CUcontext handle, struct CUctx_st **out)
 	return cu_context_usable(*out);
 }
 
-CUresult cu_context_open(struct CUctx_st *ctx)
+CUresult cu_context_open(struct CUctx_st *ctx, uint64_t bytes)
 {
 	static uint64_t last_id;
 	struct cu_device *dev = &cu.devices[ctx->device];
-	uint64_t bytes = cu_info(ctx->device)->context_bytes;
 	CUresult rc = cu_charge(ctx->device, SIM_MEM_CONTEXT, bytes);
 
 	if (rc != CUDA_SUCCESS)
@@ -145,7 +154,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ap
 	ctx->device = (unsigned)dev;
 	ctx->flags = flags;
 	ctx->api_version = api_version;
-	rc = depth < STACK_DEPTH ? cu_context_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+	rc = depth < STACK_DEPTH ? cu_context_open(ctx, cu_info(ctx->device)->context_bytes) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (rc != CUDA_SUCCESS) {
 		free(ctx);
 		return cu_leave(rc);
@@ -187,7 +196,7 @@ static CUresult destroy(CUcontext ctx)
 		return rc;
 	if (ctx == NULL)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	if (!cu_handle_is(ctx, CU_CONTEXT) || ctx->primary)
+	if (!cu_handle_is(ctx, CU_CONTEXT) || ctx->primary || ctx->green)
 		return cu_leave(CUDA_ERROR_INVALID_CONTEXT);
 	if (cu_current() == ctx)
 		depth--;

@@ -9,6 +9,7 @@
 struct cu_state cu;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t running = PTHREAD_COND_INITIALIZER;
 
 void cu_lock(void)
 {
@@ -18,6 +19,11 @@ void cu_lock(void)
 void cu_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
+}
+
+void cu_state_changed(void)
+{
+	pthread_cond_broadcast(&running);
 }
 
 /* As the real driver: a process that had called cuInit has children that cannot use CUDA, whatever they hold. One that
@@ -58,6 +64,8 @@ CUresult cu_code(enum sim_result result)
 CUresult cu_enter(void)
 {
 	cu_lock();
+	while (HM_UNLIKELY(cu.process_state != CU_PROCESS_STATE_RUNNING && !cu.forked && !cu.ended))
+		pthread_cond_wait(&running, &lock);
 	if (HM_LIKELY(cu.ready && !cu.forked && !cu.ended))
 		return CUDA_SUCCESS;
 	CUresult rc = cu.ended ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
@@ -115,11 +123,14 @@ CUresult cu_charge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
 		see_deaths();
 		r = sim_mem_charge(cu.devices[device].card, kind, bytes);
 	}
+	if (r == SIM_OK)
+		cu.devices[device].held[kind] += bytes;
 	return cu_code(r);
 }
 
 void cu_discharge(unsigned device, enum sim_mem_kind kind, uint64_t bytes)
 {
+	cu.devices[device].held[kind] -= bytes;
 	if (bytes > 0)
 		(void)sim_mem_release(cu.devices[device].card, kind,
 				      bytes); /* what was on a lost card is gone already */

@@ -99,7 +99,7 @@ static CUresult record(CUevent event, CUstream stream, bool per_thread)
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	rc = cu_stream_get(event->ctx, stream, per_thread, &s);
-	if (rc == CUDA_SUCCESS && s.ctx != event->ctx)
+	if (rc == CUDA_SUCCESS && !cu_context_shares(s.ctx, event->ctx))
 		rc = CUDA_ERROR_INVALID_HANDLE;
 	struct cu_captured captured = { NULL, NULL };
 

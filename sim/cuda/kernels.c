@@ -28,7 +28,8 @@ static uint64_t blocks(const struct cu_launch *l)
 uint64_t cu_kernel_waves(unsigned device, const struct cu_launch *l)
 {
 	unsigned threads = l->block[0] * l->block[1] * l->block[2];
-	uint64_t at_once = (uint64_t)cu_info(device)->sms * cu_resident_blocks(device, threads, l->shared_bytes);
+	unsigned sms = l->sms > 0 ? l->sms : cu_info(device)->sms;
+	uint64_t at_once = (uint64_t)sms * cu_resident_blocks(device, threads, l->shared_bytes);
 
 	return at_once > 0 ? (blocks(l) + at_once - 1) / at_once : blocks(l);
 }

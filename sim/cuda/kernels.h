@@ -9,6 +9,7 @@ struct cu_launch {
 	struct CUfunc_st *function;
 	unsigned grid[3], block[3];
 	unsigned shared_bytes;
+	unsigned sms;                /* that it may use; 0: all */
 	bool dry;                    /* look whether it can be launched, no more */
 	bool cooperative;            /* all blocks at once, or not at all */
 	uint64_t params[PTX_PARAMS]; /* each by its first 8 bytes */

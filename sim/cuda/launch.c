@@ -61,13 +61,16 @@ static CUresult check_shape(unsigned device, const struct cu_launch *l)
 CUresult cu_launch_fill(struct cu_launch *l, struct CUctx_st *ctx, const void *function, void **params, void **extra)
 {
 	l->function = cu_function_get(function);
-	if (l->function == NULL || (l->function->module->ctx != NULL && l->function->module->ctx != ctx))
+	if (l->function == NULL ||
+	    (l->function->module->ctx != NULL && !cu_context_shares(l->function->module->ctx, ctx)))
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct cu_code *code;
+
+	l->sms = ctx->sms;
 	CUresult rc = check_shape(ctx->device, l);
 
 	if (rc == CUDA_SUCCESS)
-		rc = cu_code_in(l->function->module, ctx, &code);
+		rc = cu_code_in(l->function->module, cu_context_owner(ctx), &code);
 	return rc == CUDA_SUCCESS ? read_params(l->function->entry, params, extra, l->params) : rc;
 }
 

@@ -1,6 +1,33 @@
 /* Primary contexts: one for each device of the process, one object for ever, counted by retain and release. */
 #include "sim/cuda/context.h"
 
+CUresult cu_primary_retain(unsigned device)
+{
+	struct cu_device *d = &cu.devices[device];
+	struct CUctx_st *ctx = &d->primary;
+	CUresult rc;
+
+	if (!ctx->alive) {
+		ctx->primary = true;
+		ctx->device = device;
+		ctx->api_version = 3020;
+		rc = cu_context_open(ctx, cu_info(device)->context_bytes);
+	} else {
+		rc = cu_context_usable(ctx);
+	}
+	if (rc == CUDA_SUCCESS)
+		d->primary_refs++;
+	return rc;
+}
+
+void cu_primary_release(unsigned device)
+{
+	struct cu_device *d = &cu.devices[device];
+
+	if (d->primary_refs > 0 && --d->primary_refs == 0) /* a reset has taken all of them away */
+		cu_context_close(&d->primary);
+}
+
 CU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 {
 	struct cu_device *device;
@@ -11,21 +38,10 @@ CU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	struct CUctx_st *ctx = &device->primary;
-
-	if (!ctx->alive) {
-		ctx->primary = true;
-		ctx->device = (unsigned)dev;
-		ctx->api_version = 3020;
-		rc = cu_context_open(ctx);
-	} else {
-		rc = cu_context_usable(ctx);
-	}
-	if (rc != CUDA_SUCCESS)
-		return cu_leave(rc);
-	device->primary_refs++;
-	*out = ctx;
-	return cu_leave(CUDA_SUCCESS);
+	rc = cu_primary_retain((unsigned)dev);
+	if (rc == CUDA_SUCCESS)
+		*out = &device->primary;
+	return cu_leave(rc);
 }
 
 static CUresult release(CUdevice dev)
@@ -39,8 +55,7 @@ static CUresult release(CUdevice dev)
 		(void)cu_wait(&device->primary, device->primary.last_ticket); /* a lost card has no work to wait for */
 	if (device->primary_refs == 0)
 		return cu_leave(CUDA_ERROR_INVALID_CONTEXT);
-	if (--device->primary_refs == 0)
-		cu_context_close(&device->primary);
+	cu_primary_release((unsigned)dev);
 	return cu_leave(CUDA_SUCCESS);
 }
 

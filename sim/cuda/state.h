@@ -21,6 +21,7 @@ enum { CU_DRIVER_VERSION = 13000 }; /* the interface that is exported: cuda_symb
 #define CU_PAGE_BYTES ((uint64_t)2 << 20)
 #define CU_ALIGN_BYTES ((uint64_t)512)
 
+enum { CU_MEM_KINDS = 2 };
 enum { CU_LIMITS = 10 }; /* CU_LIMIT_MAX of 13.0 */
 
 struct CUctx_st {
@@ -31,6 +32,8 @@ struct CUctx_st {
 	unsigned api_version;
 	unsigned attached; /* by cuCtxAttach */
 	bool primary;
+	bool green;      /* part of a struct CUgreenCtx_st */
+	unsigned sms;    /* that its kernels may use; 0: all */
 	bool alive;      /* a primary context is one object for ever, alive between first retain and last release */
 	CUresult sticky; /* once set, every call in this context answers it */
 	uint64_t context_bytes; /* charged: overhead, limits, code */
@@ -53,16 +56,18 @@ struct cu_device {
 	unsigned card;
 	struct CUctx_st primary;
 	unsigned primary_refs;
-	unsigned contexts; /* alive, primary included */
+	uint64_t held[CU_MEM_KINDS]; /* charged, by enum sim_mem_kind */
+	unsigned contexts;           /* alive, primary included */
 	CUmemoryPool default_pool, current_pool;
 	struct cu_graph_memory graph_memory;
 };
 
 struct cu_state {
-	bool ready;     /* cuInit succeeded */
-	bool forked;    /* a child of a process that had called cuInit: unusable, as with the real driver */
-	bool ended;     /* the library's destructor has run */
-	unsigned count; /* devices visible to this process */
+	bool ready;  /* cuInit succeeded */
+	bool forked; /* a child of a process that had called cuInit: unusable, as with the real driver */
+	bool ended;  /* the library's destructor has run */
+	CUprocessState process_state; /* other than RUNNING: calls wait */
+	unsigned count;               /* devices visible to this process */
 	struct cu_device devices[SIM_MAX_CARDS];
 };
 extern struct cu_state cu;
@@ -75,6 +80,9 @@ CUresult cu_enter_context(struct CUctx_st **out) HM_MUST_USE;               /* a
 /* Out: gives the lock back and returns rc. */
 CUresult cu_leave(CUresult rc);
 
+/* Wakes calls that wait for the process to run again. Lock held. */
+void cu_state_changed(void);
+
 /* For what waits: between these the lock is not held, so handles must be looked up again. */
 void cu_unlock(void);
 void cu_lock(void);
@@ -85,6 +93,10 @@ const struct sim_card_info *cu_info(unsigned device);
 
 /* The context that is current in this thread, or NULL; lock held. */
 struct CUctx_st *cu_current(void);
+/* Whose memory and code is allocated in ctx: the primary context for a green one. */
+struct CUctx_st *cu_context_owner(struct CUctx_st *ctx);
+/* Whether what belongs to one may be used in the other: one context, or a device's primary and green ones. */
+bool cu_context_shares(const struct CUctx_st *a, const struct CUctx_st *b);
 /* Whether ctx may be used: alive, no sticky error, card there. Lock held. */
 CUresult cu_context_usable(struct CUctx_st *ctx);
 /* A context handle from outside, NULL meaning the current one. Lock held. */

@@ -63,21 +63,14 @@ void cu_streams_drop(struct CUctx_st *ctx)
 		stream_free(HM_CONTAINER(it, struct CUstream_st, link));
 }
 
-static CUresult create(CUstream *out, unsigned flags, int priority)
+CUresult cu_stream_new(struct CUctx_st *ctx, unsigned flags, int priority, CUstream *out)
 {
 	static uint64_t last_id = 2; /* 1 and 2 are the default streams */
-	struct CUctx_st *ctx;
-	CUresult rc = cu_enter_context(&ctx);
-
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	struct CUstream_st *stream = calloc(1, sizeof *stream);
 
 	if (stream == NULL || !cu_handle_add(stream, CU_STREAM)) {
 		free(stream);
-		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	stream->ctx = ctx;
 	stream->id = ++last_id;
@@ -85,7 +78,19 @@ static CUresult create(CUstream *out, unsigned flags, int priority)
 	stream->priority = priority > 0 ? 0 : HM_MAX(priority, -5); /* clamped, as the driver does */
 	link_append(&ctx->streams, &stream->link);
 	*out = stream;
-	return cu_leave(CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUstream *out, unsigned flags, int priority)
+{
+	struct CUctx_st *ctx;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	return cu_leave(cu_stream_new(ctx, flags, priority, out));
 }
 
 CU_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned flags)

@@ -31,6 +31,8 @@ struct cu_stream_ref {
 	struct cu_capture_slot *slot; /* NULL: the legacy stream, which never captures */
 };
 
+CUresult cu_stream_new(struct CUctx_st *ctx, unsigned flags, int priority, CUstream *out);
+
 /* NULL means the default stream of the call's variant (`per_thread`: _ptsz and _ptds). INVALID_HANDLE where there is no
  * such stream; a stream of another context than the current is fine, and its context is the ref's. */
 CUresult cu_stream_get(struct CUctx_st *ctx, CUstream stream, bool per_thread, struct cu_stream_ref *out);
