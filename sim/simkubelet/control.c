@@ -15,7 +15,7 @@
  * {"cmd":"kubelet-stop"}, {"cmd":"kubelet-start|kubelet-restart","down_ms","gap_ms"}, {"cmd":"stop"}.
  * Answers are lines too: events, then one with "done".
  */
-enum { MAX_LINE = 1024 * 1024, SEND_TIMEOUT_S = 2 };
+enum { MAX_LINE = 1024 * 1024, SEND_TIMEOUT_S = 2, ACCEPT_PAUSE_MS = 100 };
 enum wait_for { WAIT_NONE, WAIT_RUNNING, WAIT_DONE };
 
 struct conn {
@@ -35,6 +35,7 @@ struct control {
 	struct node *node;
 	int fd;
 	struct loop_fd *watch;
+	struct loop_timer *resume;
 	struct link conns;
 };
 
@@ -396,6 +397,21 @@ static void on_readable(void *arg, int events)
 	handle_lines(c);
 }
 
+/* Out of descriptors: the socket stays readable, so waiting for it would spin. */
+static void pause_accepting(struct control *c)
+{
+	if (loop_fd_set(c->watch, 0) == 0)
+		loop_timer_arm(c->resume, ACCEPT_PAUSE_MS);
+}
+
+static void on_resume(void *arg)
+{
+	struct control *c = arg;
+
+	if (loop_fd_set(c->watch, LOOP_READ) < 0)
+		loop_timer_arm(c->resume, ACCEPT_PAUSE_MS);
+}
+
 static void on_accept(void *arg, int events)
 {
 	struct control *control = arg;
@@ -405,8 +421,11 @@ static void on_accept(void *arg, int events)
 	struct hm_err e;
 
 	(void)events;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			pause_accepting(control);
 		return;
+	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 	c = node_alloc(1, sizeof *c);
 	c->control = control;
@@ -427,6 +446,8 @@ int control_new(struct node *n, struct hm_err *e)
 	unlink(address.sun_path);
 	if (c->fd < 0 || bind(c->fd, (const struct sockaddr *)&address, sizeof address) < 0 || listen(c->fd, 64) < 0)
 		return hm_err_errno(e, errno, "control socket %s/%s", n->dir, address.sun_path);
+	if (loop_timer_new(n->loop, on_resume, c, &c->resume, e) < 0)
+		return -e->code;
 	return loop_fd_new(n->loop, c->fd, LOOP_READ, on_accept, c, &c->watch, e);
 }
 
@@ -437,6 +458,7 @@ void control_free(struct control *c)
 	while (!list_empty(&c->conns))
 		conn_free(HM_CONTAINER(list_first(&c->conns), struct conn, link));
 	loop_fd_free(c->watch);
+	loop_timer_free(c->resume);
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c);

@@ -12,7 +12,7 @@
 #include "core/link.h"
 #include "core/num.h"
 
-enum { SWEEP_MS = 500, BACKLOG = 64 };
+enum { SWEEP_MS = 500, BACKLOG = 64, ACCEPT_PAUSE_MS = 100 };
 
 struct http_server {
 	struct loop *loop;
@@ -21,7 +21,7 @@ struct http_server {
 	void *arg;
 	int fd;
 	struct loop_fd *ready;
-	struct loop_timer *sweep;
+	struct loop_timer *sweep, *resume;
 	struct link connections; /* oldest first */
 	size_t connection_count;
 };
@@ -141,6 +141,21 @@ static void take(struct http_server *s, int fd)
 		loop_timer_arm(s->sweep, SWEEP_MS);
 }
 
+/* A listening socket stays readable while we cannot accept, so waiting for it would spin. */
+static void pause_accepting(struct http_server *s)
+{
+	if (loop_fd_set(s->ready, 0) == 0)
+		loop_timer_arm(s->resume, ACCEPT_PAUSE_MS);
+}
+
+static void on_resume(void *arg)
+{
+	struct http_server *s = arg;
+
+	if (loop_fd_set(s->ready, LOOP_READ) < 0)
+		loop_timer_arm(s->resume, ACCEPT_PAUSE_MS);
+}
+
 static void on_accept(void *arg, int events)
 {
 	struct http_server *s = arg;
@@ -149,9 +164,14 @@ static void on_accept(void *arg, int events)
 	for (int n = 0; n < BACKLOG; n++) {
 		int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0)
+		if (fd >= 0) {
+			take(s, fd);
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			pause_accepting(s);
 			return;
-		take(s, fd);
+		} else if (errno != EINTR && errno != ECONNABORTED) {
+			return;
+		}
 	}
 }
 
@@ -212,6 +232,7 @@ int http_server_new(struct loop *l, const char *address, const struct http_page 
 	*s = (struct http_server) { .loop = l, .pages = pages, .page_count = count, .arg = arg, .fd = -1 };
 	list_init(&s->connections);
 	if (listen_at(s, address, e) < 0 || loop_timer_new(l, on_sweep, s, &s->sweep, e) < 0 ||
+	    loop_timer_new(l, on_resume, s, &s->resume, e) < 0 ||
 	    loop_fd_new(l, s->fd, LOOP_READ, on_accept, s, &s->ready, e) < 0)
 		return hm_err_wrap(e, "HTTP server");
 	*out = HM_STEAL(s);
@@ -226,6 +247,7 @@ void http_server_free(struct http_server *s)
 		connection_free(HM_CONTAINER(list_first(&s->connections), struct connection, link));
 	loop_fd_free(s->ready);
 	loop_timer_free(s->sweep);
+	loop_timer_free(s->resume);
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s);

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import pathlib
+import resource
+import socket
 import subprocess
 import sys
 import time
@@ -289,6 +291,24 @@ def test_a_container_has_namespaces_of_its_own(node):
     assert lines[0] == "1"
     for i, name in enumerate(("mnt", "pid", "ipc")):
         assert lines[1 + i].startswith(f"{name}:[") and lines[1 + i] != os.readlink(f"/proc/self/ns/{name}")
+
+
+def test_without_descriptors_it_does_not_spin(node):
+    def cpu():
+        fields = open(f"/proc/{node.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    begun = cpu()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(node.dir / "simkubelet.sock"))
+        client.sendall(b'{"cmd":"status"}\n')
+        time.sleep(0.5)
+        assert cpu() - begun < 0.2
+        resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, before)
+        client.settimeout(5)
+        assert b'"done":true' in client.recv(65536)
 
 
 def test_exec_is_inside(node):

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -281,6 +282,31 @@ static void survives_every_failed_allocation(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
 
+/* A listening socket stays readable while there is no descriptor for what waits: no reason to spin. */
+static void without_descriptors_it_rests_and_comes_back(void **state)
+{
+	struct rlimit before, none;
+	hm_auto_str s = { 0 };
+	int fd = dial(), turns = 0;
+	uint64_t end;
+
+	(void)state;
+	assert_int_equal(send(fd, "GET /healthz HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL), 25);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 3; /* what is open stays open */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (end = loop_now_ms(loop) + 200; loop_now_ms(loop) < end; turns++) {
+		struct hm_err e;
+
+		assert_int_equal(loop_run_once(loop, 50, &e), 0);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(turns < 20);
+	read_all(fd, &s);
+	assert_non_null(strstr(str_text(&s), "200 OK"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +318,7 @@ int main(void)
 		TEST(silent_connections_do_not_keep_others_out),
 		TEST(a_silent_connection_ends_at_its_deadline),
 		TEST(a_peer_that_goes_away_leaves_nothing),
+		TEST(without_descriptors_it_rests_and_comes_back),
 		TEST(addresses),
 		TEST(survives_every_failed_allocation),
 	};
