@@ -87,16 +87,17 @@ static void set_fault(struct server *s, const struct sim_request *q, struct sim_
 	atomic_store_explicit(&spot->code, (int32_t)q->a, memory_order_release);
 }
 
+/* Whom to end is what the kernel said of the connection: the shared memory is the clients' to write. */
 static void release_holders(struct server *s, unsigned card, struct sim_reply *r)
 {
-	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
-		struct sim_process *p = &s->node->processes[i];
-		uint32_t pid = atomic_load(&p->pid);
+	LIST_FOR_EACH (&s->clients, l) {
+		const struct client *c = HM_CONTAINER(l, struct client, on);
 
-		if (pid == 0 || pid == UINT32_MAX || atomic_load(&p->holder) == 0 ||
-		    atomic_load(&s->node->cards[card].shares[i].data_bytes) == 0)
+		if (c->process == NO_PROCESS || c->pid == 0 ||
+		    atomic_load(&s->node->processes[c->process].holder) == 0 ||
+		    atomic_load(&s->node->cards[card].shares[c->process].data_bytes) == 0)
 			continue;
-		kill((pid_t)pid, SIGTERM);
+		kill((pid_t)c->pid, SIGTERM);
 		r->a++;
 	}
 }

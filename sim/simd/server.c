@@ -177,49 +177,56 @@ static bool may_control(const struct client *c)
 	return c->uid == 0 || c->uid == geteuid();
 }
 
-static void handle(struct client *c, const struct sim_request *q)
+enum server_answer server_request(struct client *c, const void *bytes, size_t n, struct sim_reply *reply)
 {
 	struct server *s = c->server;
-	struct sim_reply r = { .op = q->op };
-	int fd = -1;
+	struct sim_request q;
 
-	switch (q->op) {
+	if (n != sizeof q)
+		return SERVER_HANG_UP;
+	memcpy(&q, bytes, sizeof q);
+	if (q.text[sizeof q.text - 1] != '\0')
+		return SERVER_HANG_UP;
+	*reply = (struct sim_reply) { .op = q.op };
+	switch (q.op) {
 	case SIM_OP_HELLO:
-		r.result = atomic_load(&s->node->loaded) != 0 ? SIM_OK : SIM_NO_NODE;
-		r.a = atomic_load(&s->node->generation);
-		fd = s->state_fd;
-		break;
-	case SIM_OP_JOIN: join(s, c, q->a == 1, &r); break;
+		reply->result = atomic_load(&s->node->loaded) != 0 ? SIM_OK : SIM_NO_NODE;
+		reply->a = atomic_load(&s->node->generation);
+		return SERVER_REPLY_WITH_STATE;
+	case SIM_OP_JOIN: join(s, c, q.a == 1, reply); break;
 	case SIM_OP_WAIT:
 	case SIM_OP_SLEEP:
-		if (clock_wait(s, c, q) < 0)
+		if (clock_wait(s, c, &q) < 0)
 			log_warn("a wait was dropped", KV_U64("pid", c->pid));
-		return;
+		return SERVER_SILENT;
 	case SIM_OP_SYNC: server_sync(s); break;
 	default:
 		if (may_control(c))
-			control_run(s, q, &r);
+			control_run(s, &q, reply);
 		else {
-			r.result = SIM_FAILED;
-			hm_fmt(r.text, sizeof r.text, "only root and the simulation's own user may do this");
+			reply->result = SIM_FAILED;
+			hm_fmt(reply->text, sizeof reply->text, "only root and the simulation's own user may do this");
 		}
 	}
-	send_reply(c, &r, fd);
+	return SERVER_REPLY;
 }
 
 static void client_ready(void *arg, int events)
 {
 	struct client *c = arg;
-	struct sim_request q;
-	ssize_t n = recv(c->fd, &q, sizeof q, MSG_DONTWAIT);
+	char bytes[sizeof(struct sim_request) + 1]; /* one more: a longer one is no request */
+	struct sim_reply reply;
+	ssize_t n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	enum server_answer answer;
 
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n != (ssize_t)sizeof q || q.text[sizeof q.text - 1] != '\0')
+	answer = n > 0 ? server_request(c, bytes, (size_t)n, &reply) : SERVER_HANG_UP;
+	if (answer == SERVER_HANG_UP)
 		client_free(c);
-	else
-		handle(c, &q);
+	else if (answer != SERVER_SILENT)
+		send_reply(c, &reply, answer == SERVER_REPLY_WITH_STATE ? c->server->state_fd : -1);
 }
 
 static void client_died(void *arg, int events)

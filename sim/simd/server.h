@@ -53,6 +53,11 @@ int server_listen(struct server *s, struct hm_err *e) HM_MUST_USE;
 int server_start(struct server *s, struct hm_err *e) HM_MUST_USE;
 void server_stop(struct server *s);
 
+enum server_answer { SERVER_REPLY, SERVER_REPLY_WITH_STATE, SERVER_SILENT, SERVER_HANG_UP };
+
+/* One message of a client, which is on server.clients. Fills *reply unless silent; SERVER_HANG_UP: it is no request. */
+enum server_answer server_request(struct client *c, const void *bytes, size_t n, struct sim_reply *reply);
+
 /* The card's lock; one whose owner died is broken. */
 void server_lock_card(struct server *s, unsigned card);
 /* Gives back all that a process held, and its number. */
