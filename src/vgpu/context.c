@@ -3,6 +3,7 @@
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
 #include "vgpu/pool.h"
+#include "vgpu/throttle.h"
 
 VGPU_EXPORT CUresult cuInit(unsigned flags)
 {
@@ -47,6 +48,7 @@ static void purge_context(uint64_t ctx)
 
 	if (p.v == NULL || ctx == 0)
 		return;
+	throttle_forget(p.v, ctx);
 	track_each(&p.v->track, purge_one, &p);
 	pools_refresh(p.v);
 	overhead_settle(p.v);

@@ -1,11 +1,11 @@
 #include "vgpu/gate.h"
 
-uint64_t gate_ask(struct gate *g, uint64_t now, uint64_t estimate_ns)
+uint64_t gate_ask(struct gate *g, uint64_t now, uint64_t estimate_ns, bool crowded)
 {
 	int64_t charge = gate_charge(estimate_ns), weight = gate_weight(estimate_ns), missing;
 	uint64_t wait;
 
-	if (!gate_has_room(g, weight))
+	if (!crowded && !gate_has_room(g, weight))
 		return GATE_POLL_NS;
 	if (gate_pass(g, estimate_ns))
 		return 0;
@@ -23,6 +23,14 @@ void gate_force(struct gate *g, uint64_t now, uint64_t estimate_ns)
 {
 	bucket_settle(g->shared, g->share, now, gate_charge(estimate_ns));
 	atomic_fetch_add_explicit(&g->launched_ns, gate_weight(estimate_ns), memory_order_relaxed);
+}
+
+void gate_cancel(struct gate *g, uint64_t estimate_ns)
+{
+	/* A large charge would stay as credit, and let as much through at once; one of 10 s is rather lost. */
+	atomic_fetch_add_explicit(&g->credit_ns, HM_MIN(gate_charge(estimate_ns), GATE_CREDIT_NS),
+				  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&g->launched_ns, gate_weight(estimate_ns), memory_order_relaxed);
 }
 
 void gate_done(struct gate *g, uint64_t now, uint64_t estimate_ns, uint64_t span_ns, uint32_t launches,

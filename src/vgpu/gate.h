@@ -59,11 +59,14 @@ static inline bool gate_pass(struct gate *g, uint64_t estimate_ns)
 	return true;
 }
 
-/* 0: launch. Else ask again after so many nanoseconds, finished work having been told by gate_done. */
-uint64_t gate_ask(struct gate *g, uint64_t now, uint64_t estimate_ns);
+/* 0: launch. Else ask again after so many nanoseconds, finished work having been told by gate_done. crowded: nothing
+ * has finished for so long that what was launched may wait for this launch; it may then run ahead. */
+uint64_t gate_ask(struct gate *g, uint64_t now, uint64_t estimate_ns, bool crowded);
 
 /* The work of a launch that cannot wait any longer: charged, let through. */
 void gate_force(struct gate *g, uint64_t now, uint64_t estimate_ns);
+/* The driver refused a launch that had passed. */
+void gate_cancel(struct gate *g, uint64_t estimate_ns);
 
 /* A measured launch has finished: `estimate_ns` it was taken for, `span_ns` it took, `launches` it stands for, and
  * `launched_ns` stood at this when it had been launched: all before it is finished too. */

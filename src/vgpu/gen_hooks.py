@@ -81,7 +81,7 @@ class Pool:
 
 def header(entries):
     out = ["/* Made by gen_hooks.py from hooks.def. */", "#ifndef HM_VGPU_HOOKS_GEN_H", "#define HM_VGPU_HOOKS_GEN_H", "",
-           '#include "abi/cuda_api.h"', '#include "abi/cuda_v1.h"', '#include "abi/nvml.h"', "",
+           '#include "abi/cuda_api.h"', '#include "abi/cuda_graph.h"', '#include "abi/cuda_v1.h"', '#include "abi/nvml.h"', "",
            "/* The driver's functions. A slot is never NULL: it starts as a stub that looks the function up. */",
            "struct vgpu_real {"]
     out += [f"\t__typeof__({name}) *{name};" for name, _ in entries]

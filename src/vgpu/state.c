@@ -105,6 +105,8 @@ static int use_limits(struct vgpu *v, const struct limits *l, struct hm_err *e)
 			vgpu_trouble(v, "card %s is in the limit file but not in the region", l->cards[i].uuid);
 	}
 	v->card_count = (uint32_t)l->count;
+	v->priority = l->priority;
+	v->policy = l->policy;
 	return claim_slot(v, e);
 }
 

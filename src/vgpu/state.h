@@ -13,6 +13,8 @@
 #include "vgpu/env_limits.h"
 #include "vgpu/track.h"
 
+struct throttle;
+
 enum vgpu_mode {
 	VGPU_REFUSE, /* limits there should be, but they cannot be held: nothing may be allocated */
 	VGPU_ON,     /* limits hold */
@@ -57,6 +59,9 @@ struct vgpu {
 	_Atomic bool uses_managed;
 	struct vgpu_overhead overhead[HM_MAX_CARDS];
 	struct env_limits env;
+	unsigned priority;
+	enum limit_policy policy;
+	struct throttle *_Atomic throttle; /* throttle.c */
 };
 
 /* The state where limits hold or nothing may be allocated; NULL where there are none. errno is kept. */

@@ -139,3 +139,38 @@ def container(node, short_tmp):
         return c
 
     return make
+
+
+@pytest.fixture(scope="session")
+def node_of():
+    """node_of("sm20.yaml"): a node of another description than t4x2."""
+    if not can_unshare():
+        pytest.skip("needs mount namespaces (root, or user namespaces)")
+    made = {}
+
+    def make(description):
+        if description not in made:
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
+            made[description] = Node(folder, description)
+        return made[description]
+
+    yield make
+    for n in made.values():
+        n.down()
+        shutil.rmtree(n.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def container_on(short_tmp):
+    """container_on(node, cores=30, policy="force"): a container with a share of each card's time."""
+    made = []
+
+    def make(on, cores, policy=None):
+        cards = "".join(f"gpu={uuid} memory={4 << 30} cores={cores}\n" for uuid in on.cards)
+        text = f"hami-vgpu-limits 1\n{cards}" + (f"policy={policy}\n" if policy else "") + "end\n"
+        c = Container(on, short_tmp / f"n{len(made)}", limits=text)
+        made.append(c)
+        c.make_region(4 << 30)
+        return c
+
+    return make

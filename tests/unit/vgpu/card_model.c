@@ -97,7 +97,7 @@ static void host(struct world *w, struct process *p)
 	k.estimate_ns = k.row->ns;
 	if (p->marks == 0)
 		gate_idle(&p->gate);
-	wait = gate_pass(&p->gate, k.estimate_ns) ? 0 : gate_ask(&p->gate, now_ns(w), k.estimate_ns);
+	wait = gate_pass(&p->gate, k.estimate_ns) ? 0 : gate_ask(&p->gate, now_ns(w), k.estimate_ns, false);
 	if (wait != 0) {
 		wait = HM_MAX(wait / 1000, UINT64_C(50));
 		p->next_us = w->now_us + HM_MIN(wait, UINT64_C(1000));

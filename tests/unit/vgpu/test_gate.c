@@ -74,12 +74,13 @@ static void test_unknown_kernels_run_alone(void **state)
 	int64_t first;
 
 	(void)state;
-	assert_int_equal(gate_ask(&g, BOOT, 0), 0);
+	assert_int_equal(gate_ask(&g, BOOT, 0, false), 0);
 	first = g.launched_ns;
-	assert_int_equal(gate_ask(&g, BOOT, 0), GATE_POLL_NS);
-	assert_int_equal(gate_ask(&g, BOOT, MS), GATE_POLL_NS);
+	assert_int_equal(gate_ask(&g, BOOT, 0, false), GATE_POLL_NS);
+	assert_int_equal(gate_ask(&g, BOOT, MS, false), GATE_POLL_NS);
+	assert_int_equal(gate_ask(&g, BOOT, MS, true), 0); /* what runs may wait for it */
 	gate_done(&g, BOOT + MS, 0, MS, 1, first);
-	assert_int_equal(gate_ask(&g, BOOT + MS, MS), 0);
+	assert_int_equal(gate_ask(&g, BOOT + MS, MS, false), 0);
 }
 
 static void test_host_does_not_run_ahead(void **state)
@@ -89,11 +90,11 @@ static void test_host_does_not_run_ahead(void **state)
 	unsigned launched = 0;
 
 	(void)state;
-	while (gate_ask(&g, BOOT + launched * MS, 3 * MS) == 0 && launched < 100)
+	while (gate_ask(&g, BOOT + launched * MS, 3 * MS, false) == 0 && launched < 100)
 		launched++;
 	assert_int_equal(launched, 6); /* 18 ms; the seventh would pass 20 */
 	gate_idle(&g);
-	assert_int_equal(gate_ask(&g, BOOT + 100 * MS, 50 * MS), 0); /* alone, whatever its length */
+	assert_int_equal(gate_ask(&g, BOOT + 100 * MS, 50 * MS, false), 0); /* alone, whatever its length */
 }
 
 static void test_credit_needs_no_clock(void **state)
@@ -104,7 +105,7 @@ static void test_credit_needs_no_clock(void **state)
 
 	(void)state;
 	assert_false(gate_pass(&g, 10000));
-	assert_int_equal(gate_ask(&g, BOOT, 10000), 0);
+	assert_int_equal(gate_ask(&g, BOOT, 10000, false), 0);
 	while (gate_pass(&g, 10000))
 		passed++;
 	assert_int_equal(passed, GATE_CREDIT_NS / 10000);

@@ -1,0 +1,39 @@
+/* The compute limit in this process: which gate a launch goes through, waiting for it, and measuring by events of the
+ * driver what the work took. One ring of marks and one gate for each context.
+ *
+ * Waits are between launches alone, with no lock held, and never without an end: work that was launched may wait for
+ * work that is not (collectives, two streams), so that no completion may be a condition for ever. */
+#ifndef HM_VGPU_THROTTLE_H
+#define HM_VGPU_THROTTLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "vgpu/estimate.h"
+#include "vgpu/state.h"
+
+/* No limit is set in this process: known after its first launch. */
+extern _Atomic bool throttle_off;
+
+struct throttle_ring;
+
+struct launch {
+	struct vgpu *v;
+	struct throttle_ring *ring; /* NULL: not counted */
+	struct throttle_mark *mark; /* NULL: not measured */
+	struct estimate *row;
+	uint64_t estimate_ns;
+	CUstream stream;
+	bool per_thread;
+};
+
+/* Before a launch, whose kind `key` (estimate_key) says: waits for its turn, and begins to measure it. errno is kept.
+ */
+void throttle_before(struct launch *l, uint64_t key, CUstream stream, bool per_thread);
+/* After it; returns rc. */
+CUresult throttle_after(struct launch *l, CUresult rc);
+/* A context has ended, and its events with it. */
+void throttle_forget(struct vgpu *v, uint64_t ctx);
+
+#endif
