@@ -18,7 +18,8 @@ ROWS = [(s, b, int(v), f == "per-thread") for s, b, v, f in
         (line.split("|") for line in (REPO / "src/abi/cuda_symbols.txt").read_text().splitlines())]
 HOOKS = [line.split("#")[0].split() for line in (REPO / "src/vgpu/hooks.def").read_text().splitlines()]
 HOOKED = {words[2] for words in HOOKS if len(words) == 3 and words[1] == "now"}
-REQUESTS = [line for line in (HERE / "cudart13_requests.txt").read_text().splitlines() if not line.startswith("#")]
+REQUESTS = [line for line in (REPO / "tests/harness/cudart13_requests.txt").read_text().splitlines()
+            if not line.startswith("#")]
 
 
 def resolve(base, version, flags, rows=ROWS):
