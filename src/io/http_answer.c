@@ -49,8 +49,10 @@ static int get_page(const struct http_page *pages, size_t count, void *arg, stru
 static void answer(const struct http_page *pages, size_t count, void *arg, const char *in, size_t n, struct str *out)
 {
 	hm_auto_str body = { 0 };
-	struct cur at = cur_of(in, n);
-	struct piece method = cur_until(&at, ' '), path = cur_until(&at, ' '), version = cur_until(&at, '\n');
+	struct cur whole = cur_of(in, n);
+	struct piece line = cur_line(&whole);
+	struct cur at = cur_of(line.p, line.n);
+	struct piece method = cur_until(&at, ' '), path = cur_until(&at, ' '), version = cur_rest(&at);
 	bool head = piece_is(method, "HEAD");
 	int status;
 
