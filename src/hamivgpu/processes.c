@@ -2,6 +2,7 @@
  * where /proc/<host pid> says so: innermost NSpid, start time and pid namespace. */
 #include "hamivgpu/view.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "base/array.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
+#include "core/num.h"
 #include "region/process_id.h"
 
 enum { MAX_PROCESSES = 4096, PROC_PATH_BYTES = 512 };
@@ -141,6 +143,53 @@ static int add_card_processes(struct view *v, struct gpu_driver *driver, size_t 
 	return 0;
 }
 
+/* The host's processes, for looking members up. */
+struct host_process {
+	unsigned pid;
+	uint64_t pid_namespace;
+};
+struct host {
+	const char *proc;
+	struct host_process *items;
+	size_t count, cap;
+};
+
+static int read_host(struct host *h, struct hm_err *e)
+{
+	DIR *dir = opendir(h->proc);
+	bool ok = true;
+	struct dirent *d;
+	uint64_t pid;
+
+	while (ok && dir != NULL && (d = readdir(dir)) != NULL) {
+		if (num_u64_str(d->d_name, INT32_MAX, &pid))
+			ok = HM_PUSH(h->items, h->count, h->cap,
+				     (struct host_process) { (unsigned)pid, namespace_of(h->proc, (unsigned)pid) });
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return ok ? 0 : hm_err_set(e, HM_ENOMEM, "processes");
+}
+
+/* True where the member's container is in sight and has no such process: it ended, and its charge is on its way back.
+ * Without the host's pid namespace no container is in sight, and nobody is taken for ended. */
+static bool has_ended(const struct host *h, const struct hamivgpu_member *m)
+{
+	bool in_sight = false;
+
+	for (size_t i = 0; i < h->count; i++) {
+		struct identity id;
+
+		if (h->items[i].pid_namespace != m->pid_namespace)
+			continue;
+		in_sight = true;
+		id = identify(h->proc, h->items[i].pid);
+		if (is_member(m, &id))
+			return false;
+	}
+	return in_sight;
+}
+
 /* Members that the driver does not show: one line for each card on which they have something, or one. */
 static int add_unshown(struct view *v, size_t at, size_t member, struct hm_err *e)
 {
@@ -164,6 +213,7 @@ static int add_unshown(struct view *v, size_t at, size_t member, struct hm_err *
 int view_read_processes(struct view *v, struct gpu_driver *driver, const char *proc_dir, struct hm_err *e)
 {
 	hm_auto_heap struct gpu_process *found = calloc(MAX_PROCESSES, sizeof *found);
+	struct host host = { .proc = proc_dir };
 	int r = 0;
 
 	if (found == NULL)
@@ -172,11 +222,14 @@ int view_read_processes(struct view *v, struct gpu_driver *driver, const char *p
 		if (v->cards[i].index >= 0)
 			r = add_card_processes(v, driver, i, proc_dir, found, e);
 	}
+	if (r == 0)
+		r = read_host(&host, e);
 	for (size_t i = 0; i < v->claim_count && r == 0; i++) {
 		for (size_t j = 0; j < v->claims[i].c.member_count && r == 0; j++) {
-			if (!v->claims[i].shown[j])
+			if (!v->claims[i].shown[j] && !has_ended(&host, &v->claims[i].members[j]))
 				r = add_unshown(v, i, j, e);
 		}
 	}
+	free(host.items);
 	return r;
 }

@@ -124,12 +124,14 @@ static void test_processes(void **state)
 	made_claim(&n, 100, "active", "train", 2);
 	made_region(&n, 100, 7, 300 << 20);
 	made_region(&n, 100, 9, 50 << 20);
+	made_region(&n, 100, 10, 20 << 20); /* ended: its container is in sight and has no such process */
 	n.fake->cards[0].compute[0] = (struct fake_process) { 4711, 450 << 20 };
 	n.fake->cards[0].compute[1] = (struct fake_process) { 4712, 1 << 20 };
 	n.fake->cards[0].compute[2] = (struct fake_process) { 4713, NVML_VALUE_NOT_AVAILABLE };
 	n.fake->cards[0].compute_count = 3;
 	made_process(&n, 4711, 7, "python3");
 	made_process(&n, 4712, 8, "stray (x) y"); /* the same pid namespace, another pid */
+	made_process(&n, 4714, 9, "quiet");
 	h = made_open(&n, FAKE_NVML);
 	assert_int_equal(hamivgpu_process_count(h), 4);
 	p = hamivgpu_process(h, 0);
@@ -153,6 +155,24 @@ static void test_processes(void **state)
 	assert_int_equal(p->card, 0);
 	assert_int_equal(p->memory_used, 50 << 20);
 	assert_null(hamivgpu_process(h, 4));
+	hamivgpu_close(h);
+	made_end(&n);
+}
+
+/* Without the host's pid namespace no container is in sight: what its region says is shown. */
+static void test_processes_out_of_sight(void **state)
+{
+	struct made_node n;
+	struct hamivgpu *h;
+
+	(void)state;
+	made_begin(&n, 1);
+	made_node_file(&n);
+	made_claim(&n, 100, "active", "train", 1);
+	made_region(&n, 100, 9, 50 << 20);
+	h = made_open(&n, FAKE_NVML);
+	assert_int_equal(hamivgpu_process_count(h), 1);
+	assert_int_equal(hamivgpu_process(h, 0)->container_pid, 9);
 	hamivgpu_close(h);
 	made_end(&n);
 }
@@ -458,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_claims_are_sorted),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_processes_out_of_sight),
 		cmocka_unit_test(test_processes_told_apart),
 		cmocka_unit_test(test_a_region_cannot_claim_others_processes),
 		cmocka_unit_test(test_no_driver),
