@@ -1,22 +1,25 @@
 /* What starts work on a card. Without a limit each is one load, a branch and a jump to the driver's. */
+#include "vgpu/graph.h"
 #include "vgpu/hooks.h"
 #include "vgpu/throttle.h"
 
-/* An entry whose parameters are `params` and are handed on as `args`. */
-#define LIMITED(name, params, args, key, stream, per_thread)                                                           \
+/* An entry whose parameters are `params` and are handed on to `call` as `args`. */
+#define LIMITED_BY(name, call, params, args, key, stream, per_thread)                                                  \
 	static __attribute__((noinline)) CUresult limited_##name params                                                \
 	{                                                                                                              \
 		struct launch l;                                                                                       \
                                                                                                                        \
 		throttle_before(&l, key, stream, per_thread);                                                          \
-		return throttle_after(&l, REAL(name) args);                                                            \
+		return throttle_after(&l, call args);                                                                  \
 	}                                                                                                              \
 	VGPU_EXPORT CUresult name params                                                                               \
 	{                                                                                                              \
 		if (HM_LIKELY(atomic_load_explicit(&throttle_off, memory_order_relaxed)))                              \
-			return REAL(name) args;                                                                        \
+			return call args;                                                                              \
 		return limited_##name args;                                                                            \
 	}
+#define LIMITED(name, params, args, key, stream, per_thread)                                                           \
+	LIMITED_BY(name, REAL(name), params, args, key, stream, per_thread)
 
 /* 64 bits: a grid has up to 2^31 x 2^16 x 2^16 blocks; what overflows is another key, no error. */
 static uint64_t product(unsigned x, unsigned y, unsigned z)
@@ -50,5 +53,7 @@ static uint64_t config_key(const CUlaunchConfig *c, CUfunction function)
 LIMITED(cuLaunchKernelEx, (CONFIG), (CONFIG_ARGS), config_key(config, function), CONFIG_STREAM, false)
 LIMITED(cuLaunchKernelEx_ptsz, (CONFIG), (CONFIG_ARGS), config_key(config, function), CONFIG_STREAM, true)
 
-LIMITED(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, stream), estimate_key(exec, 0, 1), stream, false)
-LIMITED(cuGraphLaunch_ptsz, (CUgraphExec exec, CUstream stream), (exec, stream), estimate_key(exec, 0, 1), stream, true)
+LIMITED_BY(cuGraphLaunch, graph_launch, (CUgraphExec exec, CUstream stream), (exec, stream), estimate_key(exec, 0, 1),
+	   stream, false)
+LIMITED_BY(cuGraphLaunch_ptsz, graph_launch_ptsz, (CUgraphExec exec, CUstream stream), (exec, stream),
+	   estimate_key(exec, 0, 1), stream, true)

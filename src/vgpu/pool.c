@@ -26,11 +26,28 @@ static void unlock_pools(struct vgpu *v)
 	atomic_store(&v->pool_lock, 0);
 }
 
+/* Stands for the graphs of a device; no pool has an address so low. */
+static CUmemoryPool pool_of_graphs(CUdevice device)
+{
+	return (CUmemoryPool)((uintptr_t)device + 1); // NOLINT
+}
+
+static CUresult graph_attribute(CUmemoryPool pool, CUmemPool_attribute which, cuuint64_t *out)
+{
+	CUgraphMem_attribute its = which == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+					   ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
+					   : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
+
+	return REAL(cuDeviceGetGraphMemAttribute)((CUdevice)((uintptr_t)pool - 1), its, out);
+}
+
 static bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out)
 {
+	bool is_graphs = (uintptr_t)pool - 1 < VGPU_DEVICES;
 	cuuint64_t value = 0;
 
-	if (REAL(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS)
+	if ((is_graphs ? graph_attribute(pool, which, &value) : REAL(cuMemPoolGetAttribute)(pool, which, &value)) !=
+	    CUDA_SUCCESS)
 		return false;
 	*out = value;
 	return true;
@@ -78,6 +95,34 @@ static bool charge_growth(struct vgpu *v, struct record *pool, uint64_t reserved
 		vgpu_uncharge(v, card, booked - growth);
 	}
 	vgpu_uncharge(v, card, shrunk);
+	return fits;
+}
+
+bool pool_graph_memory(CUdevice device, uint64_t *reserved, uint64_t *used)
+{
+	CUmemoryPool pool = pool_of_graphs(device);
+
+	return pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) &&
+	       pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
+}
+
+bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked)
+{
+	CUmemoryPool pool = pool_of_graphs(device);
+	struct vgpu_card *card = vgpu_card_of(v, device);
+	struct record *r;
+	uint64_t reserved;
+	bool fits = true;
+
+	if (card == NULL)
+		return false;
+	lock_pools(v);
+	r = find_pool(v, pool);
+	if (r == NULL)
+		r = add_pool(v, pool, card);
+	if (r != NULL && pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+		fits = charge_growth(v, r, reserved, booked);
+	unlock_pools(v);
 	return fits;
 }
 

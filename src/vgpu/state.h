@@ -54,6 +54,7 @@ struct vgpu {
 	_Atomic uint32_t card_lock;
 	_Atomic uint32_t pool_lock;
 	_Atomic uint64_t primary[VGPU_DEVICES];
+	_Atomic uint64_t graph_devices; /* a bit for each device on which graphs have memory nodes */
 	_Atomic uint32_t overhead_lock;
 	uint32_t nvml; /* for measuring; see overhead.c */
 	_Atomic bool uses_managed;

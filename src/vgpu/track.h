@@ -24,6 +24,7 @@ enum track_kind {
 	TRACK_MAPPING, /* of a handle */
 	TRACK_POOL,
 	TRACK_ARRAY, /* and mipmapped arrays */
+	TRACK_GRAPH, /* an instantiated graph with memory nodes: `bytes` is what a launch needs, not a charge */
 };
 
 struct record {
