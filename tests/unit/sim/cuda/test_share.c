@@ -211,7 +211,7 @@ static CUresult ask(struct message *m, int fd)
 
 static CUresult ask_value(enum op op, uint64_t value)
 {
-	return ask(&(struct message) { .op = op, .value = value }, -1);
+	return ask(&(struct message) { .op = (int)op, .value = value }, -1);
 }
 
 static unsigned char there(CUdeviceptr at)
