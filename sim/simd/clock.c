@@ -12,6 +12,9 @@
 
 enum { GRACE_MS = 50, MAX_WAITS = 65536 };
 
+/* 146 years: no sum of times overflows below it. */
+static const uint64_t max_ns = UINT64_MAX / 4;
+
 static bool is_over(const struct server *s, const struct wait *w)
 {
 	const struct sim_node *n = s->node;
@@ -35,7 +38,8 @@ int clock_wait(struct server *s, struct client *c, const struct sim_request *q)
 	struct wait *w;
 	size_t count = 0;
 
-	if (s->node->clock != SIM_CLOCK_VIRTUAL || c->process == NO_PROCESS || q->card >= s->node->card_count)
+	if (s->node->clock != SIM_CLOCK_VIRTUAL || c->process == NO_PROCESS || q->card >= s->node->card_count ||
+	    (q->op == SIM_OP_SLEEP && q->a > max_ns))
 		return -HM_EINVAL;
 	LIST_FOR_EACH (&s->waits, l)
 		count++;
