@@ -69,25 +69,3 @@ int hm_err_wrap(struct hm_err *e, const char *fmt, ...)
 	e->msg[n + have] = '\0';
 	return -e->code;
 }
-
-const char *hm_code_name(int code)
-{
-	static const char *const names[HM_CODE_COUNT] = {
-		[HM_OK] = "ok",
-		[HM_ENOMEM] = "out of memory",
-		[HM_EINVAL] = "invalid",
-		[HM_EPROTO] = "malformed",
-		[HM_EIO] = "input/output error",
-		[HM_ENOTFOUND] = "not found",
-		[HM_EEXIST] = "exists already",
-		[HM_EAGAIN] = "try again",
-		[HM_EPERM] = "not permitted",
-		[HM_ELIMIT] = "limit reached",
-		[HM_ETIMEDOUT] = "timed out",
-		[HM_EUNSUPPORTED] = "not supported",
-		[HM_EINTERNAL] = "internal error",
-	};
-	unsigned n = code < 0 ? 0u - (unsigned)code : (unsigned)code;
-
-	return n < HM_CODE_COUNT ? names[n] : "unknown error";
-}

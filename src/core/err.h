@@ -38,9 +38,6 @@ int hm_err_errno(struct hm_err *e, int errnum, const char *fmt, ...) HM_PRINTF(3
 /* Prefix the message with "<fmt>: ". Returns -e->code; where e is NULL the cause is not known here: -HM_EINTERNAL. */
 int hm_err_wrap(struct hm_err *e, const char *fmt, ...) HM_PRINTF(2, 3);
 
-/* The code's name, as "out of memory"; "unknown error" for others. */
-const char *hm_code_name(int code);
-
 /* The text of an errno value, in English, without locale or allocation: "No such file or directory". */
 const char *hm_errno_text(int errnum);
 

@@ -156,11 +156,22 @@ static int serve(const char *path, struct hm_err *e)
 	return 0;
 }
 
+static const char *name_of(int code)
+{
+	static const char *const names[HM_CODE_COUNT] = { [HM_EINVAL] = "invalid",
+							  [HM_EIO] = "input/output error",
+							  [HM_ENOTFOUND] = "not found",
+							  [HM_EAGAIN] = "try again",
+							  [HM_EPROTO] = "malformed" };
+
+	return names[code] != NULL ? names[code] : "another error";
+}
+
 static void on_registered(void *arg, const struct hm_err *e)
 {
 	struct registration **r = arg;
 
-	printf("%s: %s\n", e == NULL ? "registered" : hm_code_name(e->code), e == NULL ? "" : e->msg);
+	printf("%s: %s\n", e == NULL ? "registered" : name_of(e->code), e == NULL ? "" : e->msg);
 	result = e == NULL ? 0 : 1;
 	registration_free(HM_STEAL(*r));
 	loop_stop(loop);
@@ -171,7 +182,7 @@ static void on_listed(void *arg, const struct pod_resources_container *container
 	struct pod_resources_call **c = arg;
 
 	if (e != NULL)
-		printf("%s: %s\n", hm_code_name(e->code), e->msg);
+		printf("%s: %s\n", name_of(e->code), e->msg);
 	for (size_t i = 0; i < count; i++) {
 		printf("%s/%s/%s", containers[i].pod_namespace, containers[i].pod, containers[i].container);
 		for (size_t k = 0; k < containers[i].id_count; k++)

@@ -47,7 +47,7 @@ static const char *find(const struct checkpoint *c)
 	struct hm_err e;
 
 	if (prestart_find(&f, ids, 1, targets, &count, &e) < 0) {
-		snprintf(out, sizeof out, "%s: %s", hm_code_name(e.code), e.msg);
+		snprintf(out, sizeof out, "%s", e.msg);
 		return out;
 	}
 	out[0] = '\0';

@@ -101,18 +101,6 @@ static void a_prefix_of_any_length_leaves_a_terminated_text(void **state)
 	}
 }
 
-static void codes_have_names(void **state)
-{
-	(void)state;
-	for (int code = 0; code < HM_CODE_COUNT; code++) {
-		assert_string_not_equal(hm_code_name(code), "unknown error");
-		assert_string_equal(hm_code_name(-code), hm_code_name(code));
-	}
-	assert_string_equal(hm_code_name(HM_CODE_COUNT), "unknown error");
-	assert_string_equal(hm_code_name(-1000), "unknown error");
-	assert_string_equal(hm_code_name(-2147483647 - 1), "unknown error");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,7 +110,6 @@ int main(void)
 		cmocka_unit_test(wrap_puts_the_layer_in_front),
 		cmocka_unit_test(what_does_not_fit_is_cut_at_the_end),
 		cmocka_unit_test(a_prefix_of_any_length_leaves_a_terminated_text),
-		cmocka_unit_test(codes_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
