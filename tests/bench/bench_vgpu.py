@@ -1,9 +1,10 @@
-"""What libvgpu costs: a start of a program that uses no GPU and of one that does, allocations and lookups. The peer is the
+"""What libvgpu costs: a start of a program that uses no GPU and of one that does, allocations, lookups and launches; and how far a share of the card is off. The peer is the
 same program on the same simulated node without the preload, in turns."""
 import contextlib
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 
@@ -15,9 +16,12 @@ SPAWN_ROUNDS = 101
 SPAWNS = 20
 CUDA_SPAWNS = 3
 COUNT = 200000  # allocations and frees, or lookups
+SHARES = ((10, 1000000), (30, 1000000), (30, 10000000), (50, 200000), (80, 1000000))  # percent, length of the kernels
+SHARE_ROUNDS = 3
 LIVE = (1, 20000, 1000000)
 # name, arguments of vgpu_bench, goal
 CALLS = [(f"alloc_free_live_{live}", ("alloc", str(live), str(COUNT)), "<= peer + 200") for live in LIVE]
+CALLS.append(("launch", ("launch", str(COUNT)), "<= peer + 5"))
 CALLS.append(("lookup", ("lookup", str(COUNT)), "<= peer + 100"))
 
 
@@ -60,6 +64,43 @@ def measure_calls(context, env):
                      statistics.median(values[name, "without"]), goal)
 
 
+def limited(context, cores):
+    """The start of a command line whose process finds a limit file and its region: /run is its own."""
+    folder = context.folder / f"limited{cores}"
+    if not folder.exists():
+        (folder / "usage").mkdir(parents=True)
+        uuid = re.search(r"uuid: (GPU-[0-9a-f-]+)", NODE.read_text()).group(1)
+        memory = 8 << 30
+        (folder / "limits").write_text(f"hami-vgpu-limits 1\ngpu={uuid} memory={memory} cores={cores}\npolicy=force\nend\n")
+        subprocess.run([str(context.build / "tests/region-tool"), "create", str(folder / "usage/region"),
+                        f"{uuid}={memory}"], check=True)
+    script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
+              'LD_PRELOAD="$1" && export LD_PRELOAD && shift && exec "$@"')
+    return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
+            str(context.build / "lib/libvgpu.so")]
+
+
+def call_limited(context, env, cores, arguments):
+    run = subprocess.run([*limited(context, cores), str(context.build / "tests/vgpu_bench"), *arguments], env=env,
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)["value"]
+
+
+def measure_limit(context, env):
+    env = {**{k: v for k, v in env.items() if not k.startswith("CUDA_DEVICE_")}, "NVIDIA_VISIBLE_DEVICES": "0"}
+    try:
+        got = [(call_limited(context, env, 90, ("launch", str(COUNT))), call(context, env, ("launch", str(COUNT))))
+               for _ in range(context.rounds)]
+    except (subprocess.CalledProcessError, OSError) as e:
+        yield Figure("vgpu.launch_limited_ns", "ns", goal="<= peer + 30", why=f"no mount namespace here: {e}")
+        return
+    yield Figure("vgpu.launch_limited_ns", "ns", statistics.median(a for a, _ in got), "without the preload",
+                 statistics.median(b for _, b in got), "<= peer + 30")
+    for cores, ns in SHARES:
+        got = statistics.median(call_limited(context, env, cores, ("share", str(ns))) for _ in range(SHARE_ROUNDS))
+        yield Figure(f"vgpu.share_{cores}_of_{ns // 1000}us_off", "%", abs(got - cores), goal="<= 3")
+
+
 def measure(context):
     if not (context.build / "lib/libvgpu.so").exists():
         yield Figure("vgpu.start_us", "us", peer="without the preload", goal="<= peer + 50", why="libvgpu.so is not built")
@@ -71,3 +112,4 @@ def measure(context):
         yield Figure("vgpu.start_cuda_us", "us", cuda["with_us"], "without the preload", cuda["without_us"],
                      "<= peer + 5000")
         yield from measure_calls(context, env)
+        yield from measure_limit(context, env)

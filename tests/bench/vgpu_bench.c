@@ -1,4 +1,5 @@
-/* vgpu_bench alloc LIVE COUNT | lookup COUNT | start: what driver calls cost a program, one line of JSON a figure:
+/* vgpu_bench alloc LIVE COUNT | lookup COUNT | launch COUNT | share NANOSECONDS | start: what driver calls cost a
+ * program, one line of JSON a figure:
  * {"name", "unit", "value"}. Run with and without libvgpu preloaded, on the simulated node. */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 
 #include "abi/cuda_api.h"
 #include "core/num.h"
+#include "harness/kernels_ptx.h"
 
 #define CALLS                                                                                                          \
 	X(cuInit)                                                                                                      \
@@ -16,6 +18,10 @@
 	X(cuCtxSetCurrent)                                                                                             \
 	X(cuMemAlloc_v2)                                                                                               \
 	X(cuMemFree_v2)                                                                                                \
+	X(cuModuleLoadData)                                                                                            \
+	X(cuModuleGetFunction)                                                                                         \
+	X(cuCtxSynchronize)                                                                                            \
+	X(cuLaunchKernel)                                                                                              \
 	X(cuGetProcAddress_v2)
 
 static struct {
@@ -109,6 +115,73 @@ static bool measure_lookup(uint64_t count)
 	return p != NULL;
 }
 
+static bool load_kernel(CUfunction *out)
+{
+	CUmodule module;
+
+	return start() && cuda.cuModuleLoadData(&module, kernels_ptx) == CUDA_SUCCESS &&
+	       cuda.cuModuleGetFunction(out, module, "busy_ns") == CUDA_SUCCESS;
+}
+
+static bool launch(CUfunction function, uint64_t ns)
+{
+	void *params[] = { &ns };
+
+	return cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS;
+}
+
+/* Kernels of no length, in bursts that the card finishes: no share is used up by them, so that none is throttled. Both
+ * the launches and what measuring them costs. */
+static bool measure_launch(uint64_t count)
+{
+	enum { BURST = 64 };
+	CUfunction function;
+	double before, spent = 0;
+
+	if (!load_kernel(&function))
+		return false;
+	for (uint64_t done = 0; done < count + BURST; done += BURST) { /* the first burst warms up */
+		before = now_ns();
+		for (int i = 0; i < BURST; i++) {
+			if (!launch(function, 0))
+				return false;
+		}
+		spent = done == 0 ? 0 : spent + now_ns() - before;
+		if (cuda.cuCtxSynchronize() != CUDA_SUCCESS)
+			return false;
+	}
+	say("launch", 0, "ns", spent / (double)((count + BURST - 1) / BURST * BURST));
+	return true;
+}
+
+/* The share of the card that kernels of this length got, over two seconds after the first. */
+static bool measure_share(uint64_t ns)
+{
+	enum { SYNC = 20 };
+	double began, from = 0;
+	uint64_t count = 0;
+	CUfunction function;
+
+	if (!load_kernel(&function))
+		return false;
+	began = now_ns();
+	while (from == 0 || now_ns() < from + 2e9) {
+		for (int i = 0; i < SYNC; i++) {
+			if (!launch(function, ns))
+				return false;
+		}
+		if (cuda.cuCtxSynchronize() != CUDA_SUCCESS)
+			return false;
+		count += SYNC;
+		if (from == 0 && now_ns() > began + 1e9) {
+			from = now_ns();
+			count = 0;
+		}
+	}
+	say("share", ns, "%", (double)(count * ns) * 100 / (now_ns() - from));
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t live, count;
@@ -122,8 +195,15 @@ int main(int argc, char **argv)
 	} else if (argc == 3 && strcmp(argv[1], "lookup") == 0 && num_u64_str(argv[2], 100000000, &count) &&
 		   count > 0) {
 		good = measure_lookup(count);
+	} else if (argc == 3 && strcmp(argv[1], "launch") == 0 && num_u64_str(argv[2], 100000000, &count) &&
+		   count > 0) {
+		good = measure_launch(count);
+	} else if (argc == 3 && strcmp(argv[1], "share") == 0 && num_u64_str(argv[2], 1000000000, &count) &&
+		   count > 0) {
+		good = measure_share(count);
 	} else {
-		fprintf(stderr, "usage: vgpu_bench alloc LIVE COUNT | lookup COUNT | start\n");
+		fprintf(stderr, "usage: vgpu_bench alloc LIVE COUNT | lookup COUNT | launch COUNT | share NANOSECONDS "
+				"| start\n");
 		return 2;
 	}
 	if (!good)
