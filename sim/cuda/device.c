@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "abi/cuda_v1.h"
 #include "sim/cuda/state.h"
 
 CU_EXPORT CUresult cuDeviceGetCount(int *out)
@@ -100,6 +101,17 @@ CU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice dev)
 
 	if (rc == CUDA_SUCCESS)
 		*out = info->memory_bytes - info->reserved_bytes;
+	return rc;
+}
+
+/* The CUDA 2 interface cannot say more than 4 GiB. */
+CU_EXPORT CUresult cuDeviceTotalMem(unsigned *out, CUdevice dev)
+{
+	const struct sim_card_info *info;
+	CUresult rc = look(dev, out, &info);
+
+	if (rc == CUDA_SUCCESS)
+		*out = (unsigned)HM_MIN(info->memory_bytes - info->reserved_bytes, (uint64_t)UINT32_MAX);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
  * What the card is charged for are pages. */
 #include "sim/cuda/mem.h"
 
+#include "abi/cuda_v1.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph_memory.h"
 #include "sim/cuda/pool.h"
@@ -159,7 +160,7 @@ CU_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 	return cu_leave(rc == CUDA_SUCCESS ? cu_mem_free(ptr) : rc);
 }
 
-CU_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+static CUresult get_info(size_t *free_bytes, size_t *total)
 {
 	struct CUctx_st *ctx;
 	CUresult rc = cu_enter_context(&ctx);
@@ -174,6 +175,26 @@ CU_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	if (total != NULL)
 		*total = info->memory_bytes - info->reserved_bytes;
 	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+	return get_info(free_bytes, total);
+}
+
+/* The CUDA 2 interface cannot say more than 4 GiB. */
+CU_EXPORT CUresult cuMemGetInfo(unsigned *free_bytes, unsigned *total)
+{
+	size_t left = 0, all = 0;
+	CUresult rc = get_info(&left, &all);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (free_bytes != NULL)
+		*free_bytes = (unsigned)HM_MIN(left, (size_t)UINT32_MAX);
+	if (total != NULL)
+		*total = (unsigned)HM_MIN(all, (size_t)UINT32_MAX);
+	return CUDA_SUCCESS;
 }
 
 CU_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)

@@ -146,7 +146,7 @@ CU_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
 	return get_pool(out, dev, true);
 }
 
-CU_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+static CUresult set_pool(CUdevice dev, CUmemoryPool pool)
 {
 	struct cu_device *device;
 	CUresult rc = cu_enter_device(dev, &device);
@@ -159,4 +159,44 @@ CU_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
 	device->current_pool = pool;
 	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	return set_pool(dev, pool);
+}
+
+/* By place and kind since 13.0. Pools of host or managed memory are not simulated. */
+static CUresult place_of(const CUmemLocation *where, int type, CUdevice *dev)
+{
+	if (where == NULL || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*dev = where->id;
+	return CUDA_SUCCESS;
+}
+
+CU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+{
+	CUdevice dev;
+	CUresult rc = place_of(where, allocation_type, &dev);
+
+	return rc == CUDA_SUCCESS ? get_pool(out, dev, false) : rc;
+}
+
+CU_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+{
+	CUdevice dev;
+	CUresult rc = place_of(where, allocation_type, &dev);
+
+	return rc == CUDA_SUCCESS ? get_pool(out, dev, true) : rc;
+}
+
+CU_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, int allocation_type, CUmemoryPool pool)
+{
+	CUdevice dev;
+	CUresult rc = place_of(where, allocation_type, &dev);
+
+	return rc == CUDA_SUCCESS ? set_pool(dev, pool) : rc;
 }

@@ -109,6 +109,9 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool po
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type);
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type);
+CUresult cuMemSetMemPool(CUmemLocation *where, int allocation_type, CUmemoryPool pool);
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);

@@ -469,6 +469,11 @@ static void information(void **state HM_UNUSED)
 	assert_cuda(cuStreamBeginCaptureToGraph(s, made, &list[2], NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	assert_cuda(launch(s));
 	assert_ptr_equal(end(s, 4), made);
+	assert_cuda(cuGraphCreate(&g, 0));
+	assert_int_equal(cuStreamBeginCaptureToGraph(s, g, &list[2], NULL, 1, 0),
+			 CUDA_ERROR_INVALID_VALUE); /* not its */
+	assert_int_equal(cuStreamBeginCaptureToGraph(s, g, NULL, NULL, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuGraphDestroy(g));
 	assert_int_equal(cuStreamBeginCaptureToGraph(s, NULL, NULL, NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuStreamBeginCapture_v2(s, 3), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuGraphDestroy(made));

@@ -410,7 +410,7 @@ static void ends_with_the_context(void **state HM_UNUSED)
 	CUgraph g = new_graph();
 	CUgraphExec x;
 	CUdeviceptr a;
-	CUcontext ctx;
+	CUcontext ctx, primary;
 	CUdevice dev = 1;
 	CUDA_MEM_ALLOC_NODE_PARAMS p = want(10 * MIB);
 	CUgraphNode node;
@@ -418,6 +418,7 @@ static void ends_with_the_context(void **state HM_UNUSED)
 	size_t left, total;
 
 	p.poolProps.location.id = dev;
+	assert_cuda(cuCtxGetCurrent(&primary));
 	assert_cuda(cuCtxCreate_v2(&ctx, 0, dev));
 	assert_cuda(cuGraphAddMemAllocNode(&node, g, NULL, 0, &p));
 	a = p.dptr;
@@ -426,9 +427,30 @@ static void ends_with_the_context(void **state HM_UNUSED)
 	assert_cuda(cuDeviceGetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &value));
 	assert_int_equal(value, 10 * MIB);
 	assert_int_equal(RESERVED, 0); /* the other device's */
+	/* What is on the other device stays: of a graph and of none, and the device's own that has no memory now. */
+	CUgraph near = new_graph(), idle = new_graph();
+	CUdeviceptr kept, plain, unused;
+
+	add_alloc(near, NULL, 4 * MIB, &kept);
+	p.bytesize = 1;
+	assert_cuda(cuGraphAddMemAllocNode(&node, idle, NULL, 0, &p));
+	unused = p.dptr;
+	CUgraphExec y = instantiate(near, 0);
+
+	assert_cuda(cuMemAlloc_v2(&plain, MIB)); /* goes with the context */
+	assert_cuda(cuMemAllocAsync(&plain, MIB, NULL));
+	assert_cuda(cuCtxSetCurrent(primary));
+	assert_cuda(cuGraphLaunch(y, NULL));
 	assert_cuda(cuCtxDestroy_v2(ctx));
 	assert_cuda(cuDeviceGetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &value));
 	assert_int_equal(value, 0);
+	assert_int_equal(USED, 4 * MIB);
+	assert_cuda(cuMemsetD8_v2(kept, 1, 4 * MIB));
+	assert_int_equal(cuMemFree_v2(unused), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMemFree_v2(kept));
+	drop(y, near);
+	assert_cuda(cuGraphDestroy(idle));
+	assert_cuda(cuDeviceGraphMemTrim(0));
 	assert_int_equal(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuCtxCreate_v2(&ctx, 0, dev));
 	assert_cuda(cuMemGetInfo_v2(&left, &total));
@@ -437,6 +459,7 @@ static void ends_with_the_context(void **state HM_UNUSED)
 	assert_cuda(cuMemFree_v2(a));
 	drop(x, g);
 	assert_cuda(cuCtxDestroy_v2(ctx));
+	assert_cuda(cuCtxSetCurrent(primary));
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/cuda_v1.h"
 #include "core/macros.h"
 #include "fixture.h"
 
@@ -257,12 +258,27 @@ static void fills(void **state HM_UNUSED)
 	free(out);
 }
 
+/* The CUDA 2 calls say the same in 32 bits. */
+static void old_interface(void **state HM_UNUSED)
+{
+	unsigned left = 0, total = 0, size = 0;
+
+	assert_cuda(cuMemGetInfo(&left, &total));
+	assert_int_equal(left, ROOM_BYTES);
+	assert_int_equal(total, CARD_BYTES - RESERVED_BYTES);
+	assert_cuda(cuMemGetInfo(NULL, NULL));
+	assert_cuda(cuDeviceTotalMem(&size, 0));
+	assert_int_equal(size, CARD_BYTES - RESERVED_BYTES);
+	assert_int_equal(cuDeviceTotalMem(&size, 2), CUDA_ERROR_INVALID_DEVICE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
-		TEST(sizes),   TEST(refusals),    TEST(exact_boundary), TEST(many_small), TEST(pitch),
-		TEST(managed), TEST(pinned_host), TEST(pointers),       TEST(copies),     TEST(fills),
+		TEST(sizes),  TEST(refusals), TEST(exact_boundary), TEST(many_small),
+		TEST(pitch),  TEST(managed),  TEST(pinned_host),    TEST(pointers),
+		TEST(copies), TEST(fills),    TEST(old_interface),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }

@@ -131,6 +131,29 @@ static void limits_of_a_pool(void **state HM_UNUSED)
 	assert_int_equal(cuMemAllocAsync(&a, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The calls of 13.0, by place and kind of memory. */
+static void by_place(void **state HM_UNUSED)
+{
+	CUmemLocation device = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, host = { CU_MEM_LOCATION_TYPE_HOST, 0 };
+	CUmemLocation none = { CU_MEM_LOCATION_TYPE_DEVICE, 2 };
+	CUmemoryPool pool = new_pool(0), got, standard;
+
+	assert_cuda(cuDeviceGetDefaultMemPool(&standard, 0));
+	assert_cuda(cuMemGetDefaultMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
+	assert_ptr_equal(got, standard);
+	assert_cuda(cuMemSetMemPool(&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+	assert_cuda(cuMemGetMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
+	assert_ptr_equal(got, pool);
+	assert_cuda(cuMemGetDefaultMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
+	assert_ptr_equal(got, standard);
+	assert_int_equal(cuMemGetMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemGetMemPool(&got, &none, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(cuMemGetMemPool(&got, &device, 7), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemSetMemPool(NULL, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMemPoolDestroy(pool));
+}
+
 /* Every kind of pointer by every free; a pointer is freed once. */
 static void any_free(void **state HM_UNUSED)
 {
@@ -155,7 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
 		TEST(reserved_and_used), TEST(threshold_and_trim), TEST(full_card),
-		TEST(limits_of_a_pool),  TEST(any_free),
+		TEST(limits_of_a_pool),  TEST(any_free),           TEST(by_place),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }
