@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""tools/check_sizes.py [--root DIR]: lists files over 500 lines and functions over 100: a question to the author (one idea,
-or two?), so it exits with 0. Relies on clang-format: a function's braces stand alone in the first column."""
+"""tools/check_sizes.py [--root DIR]: lists C and Python files over 500 lines and functions over 100: a question to the
+author (one idea, or two?), so it exits with 0. Relies on clang-format: a function's braces stand alone in the first column."""
 import argparse
+import ast
 import pathlib
 import re
 import sys
@@ -11,7 +12,14 @@ import sources
 FILE_LINES, FUNCTION_LINES = 500, 100
 
 
-def functions(lines):
+def python_functions(lines):
+    """Yields (name, first line, length)."""
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.lineno, node.end_lineno - node.lineno + 1
+
+
+def c_functions(lines):
     """Yields (name, first line, length)."""
     start = None
     for n, line in enumerate(lines, 1):
@@ -28,11 +36,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default=sources.ROOT, type=pathlib.Path)
     root = parser.parse_args().root
-    for path in sources.files(root, (".c", ".h")):
+    for path in sources.files(root, (".c", ".h", ".py")):
         lines = (root / path).read_text(errors="replace").splitlines()
         if len(lines) > FILE_LINES:
             print(f"{path}: {len(lines)} lines")
-        for name, start, length in functions(lines):
+        for name, start, length in (python_functions if path.suffix == ".py" else c_functions)(lines):
             if length > FUNCTION_LINES:
                 print(f"{path}:{start}: {name}() has {length} lines")
     return 0
