@@ -402,6 +402,14 @@ static void fork_and_join(void **state HM_UNUSED)
 		}
 		assert_int_equal(status_of(other), CU_STREAM_CAPTURE_STATUS_NONE);
 	}
+	/* An event stands for the capture it was recorded in, also when that is over; until it is recorded again. */
+	float ms;
+
+	assert_int_equal(cuStreamWaitEvent(other, joined, 0), CUDA_ERROR_CAPTURED_EVENT);
+	assert_int_equal(cuEventQuery(joined), CUDA_ERROR_CAPTURED_EVENT);
+	assert_cuda(cuEventRecord(joined, other));
+	assert_cuda(cuEventQuery(joined));
+	assert_int_equal(cuEventElapsedTime(&ms, joined, joined), CUDA_ERROR_INVALID_HANDLE); /* without timing */
 	/* Ended where it did not begin; then where it did. */
 	begin(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	assert_cuda(launch(s));

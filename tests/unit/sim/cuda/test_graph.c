@@ -337,6 +337,43 @@ static void kernels(void **state HM_UNUSED)
 	assert_cuda(cuDeviceGraphMemTrim(0));
 }
 
+/* A kernel runs in the context that its node names, behind the stream's work where both are on one card. */
+static void other_contexts(void **state HM_UNUSED)
+{
+	uint64_t ns = 1000000;
+	void *params[] = { &ns };
+	CUcontext primary, ctx;
+	CUlibrary library;
+	CUkernel kernel;
+
+	assert_cuda(cuCtxGetCurrent(&primary));
+	assert_cuda(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	assert_cuda(cuLibraryGetKernel(&kernel, library, "busy_ns"));
+	for (int dev = 0; dev < 2; dev++) {
+		CUgraph g = new_graph();
+		CUgraphNode node;
+
+		assert_cuda(cuCtxCreate_v2(&ctx, 0, dev));
+		assert_cuda(cuCtxSetCurrent(primary));
+		CUDA_KERNEL_NODE_PARAMS_v2 p = { NULL, 1, 1, 1, 32, 1, 1, 0, params, NULL, kernel, ctx };
+
+		assert_cuda(cuGraphAddKernelNode_v2(&node, g, NULL, 0, &p));
+		CUgraphExec x = instantiate(g, 0);
+
+		assert_cuda(cuGraphLaunch(x, NULL));
+		assert_int_equal(cuStreamQuery(NULL), dev == 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+		assert_cuda(cuCtxSetCurrent(ctx));
+		assert_int_equal(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+		assert_cuda(cuCtxSynchronize());
+		assert_cuda(cuCtxSetCurrent(primary));
+		assert_cuda(cuStreamQuery(NULL));
+		assert_cuda(cuCtxDestroy_v2(ctx));
+		assert_int_equal(cuGraphLaunch(x, NULL), CUDA_ERROR_INVALID_CONTEXT);
+		drop(x, g);
+	}
+	assert_cuda(cuLibraryUnload(library));
+}
+
 /* By the common call, in both its forms. */
 static void any_node(void **state HM_UNUSED)
 {
@@ -474,6 +511,7 @@ int main(void)
 		TEST(refused_launch),
 		TEST(upload_at_instantiation),
 		TEST(kernels),
+		TEST(other_contexts),
 		TEST(any_node),
 		TEST(bad_calls),
 		TEST(ends_with_the_context),

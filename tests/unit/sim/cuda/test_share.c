@@ -434,6 +434,12 @@ static void external_memory(void **state HM_UNUSED)
 	assert_int_equal(byte, 6);
 	assert_int_equal(here(b + MIB), 6);
 	assert_int_equal(cuMemsetD8_v2(a, 6, MIB + 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuExternalMemoryGetMappedBuffer(NULL, e, &part), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuExternalMemoryGetMappedBuffer(&a, e, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuImportExternalMemory(NULL, &desc), CUDA_ERROR_INVALID_VALUE);
+	part.offset = 1;
+	assert_int_equal(cuExternalMemoryGetMappedBuffer(&a, e, &part), CUDA_ERROR_INVALID_VALUE);
+	part.offset = MIB;
 	part.size = 2 * MIB + 1;
 	assert_int_equal(cuExternalMemoryGetMappedBuffer(&a, e, &part), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuDestroyExternalMemory(e));
