@@ -47,4 +47,10 @@ int region_snapshot(const char *path, struct region_snapshot *out, struct hm_err
 int region_reap(const char *path, bool (*alive)(const struct region_process *p, void *arg), void *arg,
 		struct hm_err *e) HM_MUST_USE;
 
+/* The compute limit's words of a card, from outside the container: the GPU time that it has charged so far (modulo
+ * 2^64), and what corrects it (region/alpha.h). -HM_ENOTFOUND also where the card is not in the region. */
+int region_share_read(const char *path, const char *uuid, uint64_t *spans_ns, struct hm_err *e) HM_MUST_USE;
+int region_share_write(const char *path, const char *uuid, uint64_t alpha, int64_t error_ns,
+		       struct hm_err *e) HM_MUST_USE;
+
 #endif

@@ -1,12 +1,18 @@
 """The compute limit on the simulated node's wall clock: what share of the card a container gets, and that nothing stands
 still. Exact shares on a modelled card: tests/unit/vgpu/test_gate.c."""
 import json
+import os
+import pathlib
 import struct
+import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+REPO = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
 MS = 1000000
 # struct region_layout, compute: contract/region_layout.h
 COMPUTE_AT, COMPUTE_BYTES = 1593536, 128
@@ -91,6 +97,50 @@ def test_two_processes_share_one_limit(node_of, container_on):
     c = container_on(node, 40)
     got = shares(node, [start(c, [MS], 20, 3.2), start(c, [3 * MS], 3, 3.2)])
     assert sum(got) <= 43  # less without samples: each one's spans contain the other's slices
+
+
+class Sampler(threading.Thread):
+    """The driver's GPU time of each container, five times a second, as the node agent will write it to their regions."""
+
+    def __init__(self, node, containers, children):
+        super().__init__(daemon=True)
+        self.node, self.children, self.ended = node, children, threading.Event()
+        self.tools = [subprocess.Popen([BUILD / "tests/region-tool", "correct", c.region, node.cards[0]], text=True,
+                                       stdin=subprocess.PIPE) for c in containers]
+
+    def run(self):
+        while not self.ended.wait(0.2):
+            used = {p["pid"]: p["busy_ns"] for p in self.node.status()["cards"][0]["processes"]}
+            for tool, child in zip(self.tools, self.children):
+                tool.stdin.write(f"{time.monotonic_ns()} {used.get(child.pid, 0)}\n")
+                tool.stdin.flush()
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        for tool in self.tools:
+            tool.communicate()
+
+
+@pytest.mark.parametrize("cores, works", [
+    ((30, 70), (([MS], 20), ([MS], 20))), ((30, 70), (([10 * MS], 10), ([MS // 5], 50))),
+    ((10, 20, 70), (([MS], 7), ([5 * MS], 5), ([MS], 11))), ((30, 100), (([MS], 20), ([MS], 20)))])
+def test_shares_of_one_card(node_of, container_on, cores, works):
+    """With samples. A loaded machine is late to launch: the best of three."""
+    node = node_of("sm20.yaml")
+    for attempt in range(3):
+        containers = [container_on(node, percent) for percent in cores]
+        children = [start(c, lengths, sync, 6.5) for c, (lengths, sync) in zip(containers, works)]
+        sampler = Sampler(node, containers, children)
+        sampler.start()
+        try:
+            got = shares(node, children, warm=2.0, seconds=4.0)
+        finally:
+            sampler.end()
+        want = [100 - cores[0] if percent == 100 else percent for percent in cores]
+        if all(abs(g - w) <= 4 for g, w in zip(got, want)):
+            return
+    assert got == want
 
 
 @pytest.mark.parametrize("cores, policy", [(100, None), (30, "disable")])

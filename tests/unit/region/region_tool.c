@@ -1,9 +1,11 @@
-/* region-tool create PATH UUID=BYTES... | show PATH | reap PATH: a region from the command line, for the tests. */
+/* region-tool create PATH UUID=BYTES... | show PATH | correct PATH UUID: a region from the command line, for the tests.
+ * correct reads lines "NOW_NS USED_NS" (the clock, and the GPU time that the container has used so far). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/num.h"
+#include "region/alpha.h"
 #include "region/map.h"
 #include "region/region.h"
 
@@ -68,12 +70,34 @@ static int show(const char *path)
 	return 0;
 }
 
+static int correct(const char *path, const char *uuid)
+{
+	uint64_t now, used, last = 0, last_used = 0, spans;
+	struct alpha a = { 0 };
+	struct hm_err e = { 0 };
+
+	while (scanf("%" SCNu64 " %" SCNu64, &now, &used) == 2) {
+		if (region_share_read(path, uuid, &spans, &e) < 0)
+			return fail(&e);
+		alpha_note(&a, now, spans);
+		if (last != 0)
+			alpha_sample(&a, last, now, used - last_used);
+		if (region_share_write(path, uuid, a.value, a.error_ns, &e) < 0)
+			return fail(&e);
+		last = now;
+		last_used = used;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2 && strcmp(argv[1], "create") == 0)
 		return create(argv[2], argv + 3, argc - 3);
 	if (argc == 3 && strcmp(argv[1], "show") == 0)
 		return show(argv[2]);
-	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH\n");
+	if (argc == 4 && strcmp(argv[1], "correct") == 0)
+		return correct(argv[2], argv[3]);
+	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH | correct PATH UUID\n");
 	return 2;
 }
