@@ -27,6 +27,9 @@ int simctl_reload(struct simctl *c, struct hm_err *e) HM_MUST_USE;
 int simctl_make_nodes(const char *dir, const struct sim_node *node, struct hm_err *e) HM_MUST_USE;
 int simctl_write_cdi(const char *dir, const char *lib_dir, const struct sim_node *node, struct hm_err *e) HM_MUST_USE;
 
+/* What status -j prints, to be freed; NULL where memory is short. */
+char *simctl_status_json(const char *dir, const struct sim_node *n);
+
 /* One request of the daemon in c->dir; the error says what it answered, or that none is there. */
 int simctl_ask(const struct simctl *c, struct sim_request q, struct sim_reply *reply, struct hm_err *e) HM_MUST_USE;
 /* The node; -HM_ENOTFOUND where none is up. */

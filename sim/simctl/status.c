@@ -32,19 +32,40 @@ static uint64_t hang_ms(const struct sim_card *c)
 	return until > now ? (until - now) / 1000000 : 0;
 }
 
-/* ---- JSON. A number that cannot be added makes the text NULL at the end: cJSON ignores NULL parents. */
+/* ---- JSON. What could not be added is noted, and then there is no text: a key that lacks would be taken for a fact.
+ */
+
+static bool short_of_memory;
+
+static struct cJSON *noted(struct cJSON *added)
+{
+	short_of_memory = short_of_memory || added == NULL;
+	return added;
+}
 
 static void put(struct cJSON *o, const char *key, uint64_t v)
 {
-	cJSON_AddNumberToObject(o, key, (double)v);
+	noted(cJSON_AddNumberToObject(o, key, (double)v));
+}
+
+static void put_text(struct cJSON *o, const char *key, const char *text)
+{
+	noted(cJSON_AddStringToObject(o, key, text));
+}
+
+static struct cJSON *put_list(struct cJSON *o, const char *key)
+{
+	return noted(cJSON_AddArrayToObject(o, key));
 }
 
 static struct cJSON *append(struct cJSON *list)
 {
-	struct cJSON *o = cJSON_CreateObject();
+	struct cJSON *o = noted(cJSON_CreateObject());
 
-	cJSON_AddItemToArray(list, o);
-	return o;
+	if (cJSON_AddItemToArray(list, o))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
 }
 
 static void put_processes(struct cJSON *list, const struct sim_node *n, const struct sim_card *c)
@@ -61,7 +82,7 @@ static void put_processes(struct cJSON *list, const struct sim_node *n, const st
 		put(o, "context_bytes", atomic_load(&s->context_bytes));
 		put(o, "busy_ns", atomic_load(&s->done_ns));
 		put(o, "queued_ns", queued_ns(s));
-		cJSON_AddBoolToObject(o, "holder", atomic_load(&n->processes[i].holder) != 0);
+		noted(cJSON_AddBoolToObject(o, "holder", atomic_load(&n->processes[i].holder) != 0));
 	}
 }
 
@@ -74,7 +95,7 @@ static void put_faults(struct cJSON *list, const struct sim_card *c)
 		if (code == 0)
 			continue;
 		o = append(list);
-		cJSON_AddStringToObject(o, "call", c->faults[i].call);
+		put_text(o, "call", c->faults[i].call);
 		put(o, "code", (uint64_t)code);
 	}
 }
@@ -86,21 +107,21 @@ static void put_card(struct cJSON *o, const struct sim_node *n, unsigned i)
 
 	hm_fmt(bus, sizeof bus, "%08x:%02x:%02x.0", c->info.pci_domain, c->info.pci_bus, c->info.pci_device);
 	put(o, "index", i);
-	cJSON_AddStringToObject(o, "uuid", c->info.uuid);
-	cJSON_AddStringToObject(o, "name", c->info.name);
+	put_text(o, "uuid", c->info.uuid);
+	put_text(o, "name", c->info.name);
 	put(o, "minor", c->info.minor);
-	cJSON_AddStringToObject(o, "pci_bus_id", bus);
-	cJSON_AddNumberToObject(o, "numa_node", c->info.numa_node);
+	put_text(o, "pci_bus_id", bus);
+	noted(cJSON_AddNumberToObject(o, "numa_node", c->info.numa_node));
 	put(o, "sms", c->info.sms);
 	put(o, "total_bytes", c->info.memory_bytes);
 	put(o, "reserved_bytes", c->info.reserved_bytes);
 	put(o, "used_bytes", atomic_load(&c->used_bytes));
 	put(o, "peak_bytes", atomic_load(&c->peak_bytes));
 	put(o, "busy_ns", atomic_load(&c->busy_ns));
-	cJSON_AddBoolToObject(o, "lost", atomic_load(&c->lost) != 0);
+	noted(cJSON_AddBoolToObject(o, "lost", atomic_load(&c->lost) != 0));
 	put(o, "hang_ms", hang_ms(c));
-	put_faults(cJSON_AddArrayToObject(o, "faults"), c);
-	put_processes(cJSON_AddArrayToObject(o, "processes"), n, c);
+	put_faults(put_list(o, "faults"), c);
+	put_processes(put_list(o, "processes"), n, c);
 }
 
 static void put_events(struct cJSON *list, const struct sim_node *n)
@@ -120,25 +141,32 @@ static void put_events(struct cJSON *list, const struct sim_node *n)
 	}
 }
 
-static int print_json(const char *dir, const struct sim_node *n, struct hm_err *e)
+char *simctl_status_json(const char *dir, const struct sim_node *n)
 {
-	hm_auto(cJSON) *root = cJSON_CreateObject();
+	hm_auto(cJSON) *root = NULL;
 	struct cJSON *cards;
-	hm_auto_heap char *text = NULL;
 
-	cJSON_AddStringToObject(root, "node", n->name);
-	cJSON_AddStringToObject(root, "dir", dir);
+	short_of_memory = false;
+	root = noted(cJSON_CreateObject());
+	put_text(root, "node", n->name);
+	put_text(root, "dir", dir);
 	put(root, "daemon_pid", n->daemon_pid);
-	cJSON_AddStringToObject(root, "clock", n->clock == SIM_CLOCK_VIRTUAL ? "virtual" : "wall");
+	put_text(root, "clock", n->clock == SIM_CLOCK_VIRTUAL ? "virtual" : "wall");
 	put(root, "now_ns", sim_clock_now(n));
-	cJSON_AddStringToObject(root, "driver_version", n->driver_version);
+	put_text(root, "driver_version", n->driver_version);
 	put(root, "cuda_version", n->cuda_version);
 	put(root, "generation", atomic_load(&n->generation));
-	cards = cJSON_AddArrayToObject(root, "cards");
+	cards = put_list(root, "cards");
 	for (unsigned i = 0; i < n->card_count; i++)
 		put_card(append(cards), n, i);
-	put_events(cJSON_AddArrayToObject(root, "events"), n);
-	text = cJSON_Print(root);
+	put_events(put_list(root, "events"), n);
+	return short_of_memory ? NULL : cJSON_Print(root);
+}
+
+static int print_json(const char *dir, const struct sim_node *n, struct hm_err *e)
+{
+	hm_auto_heap char *text = simctl_status_json(dir, n);
+
 	if (text == NULL)
 		return hm_err_set(e, HM_ENOMEM, "status");
 	return puts(text) >= 0 ? 0 : hm_err_set(e, HM_EIO, "cannot write");
