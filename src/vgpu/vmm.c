@@ -74,6 +74,18 @@ VGPU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *o
 	return rc;
 }
 
+/* Another handle of memory that its owner pays for; or one more reference of our own. */
+VGPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *os_handle,
+						    CUmemAllocationHandleType type)
+{
+	CUresult rc = REAL(cuMemImportFromShareableHandle)(out, os_handle, type);
+	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+
+	if (v != NULL)
+		count(v, *out, 1, 0);
+	return rc;
+}
+
 VGPU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
 			      unsigned long long flags)
 {
