@@ -220,3 +220,31 @@ CU_EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *out)
 	*out = node->work.type;
 	return cu_leave(CUDA_SUCCESS);
 }
+
+/* As cuGraphGetNodes; the edges are plain ones. */
+static CUresult dependencies(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *edges, size_t *count)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (count == NULL || !cu_handle_is(node, CU_NODE))
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; out != NULL && i < *count; i++)
+		out[i] = i < node->dep_count ? node->deps[i] : NULL;
+	for (size_t i = 0; edges != NULL && i < *count; i++)
+		edges[i] = (CUgraphEdgeData) { 0 };
+	*count = out != NULL ? HM_MIN(node->dep_count, *count) : node->dep_count;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *count)
+{
+	return dependencies(node, out, NULL, count);
+}
+
+CU_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *edges,
+						 size_t *count)
+{
+	return dependencies(node, out, edges, count);
+}

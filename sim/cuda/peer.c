@@ -49,7 +49,7 @@ static CUresult enter_peer(CUcontext peer, struct CUctx_st **ctx, uint32_t *bit)
 CU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
 	struct CUctx_st *ctx;
-	uint32_t bit;
+	uint32_t bit = 0;
 
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -66,7 +66,7 @@ CU_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 CU_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
 	struct CUctx_st *ctx;
-	uint32_t bit;
+	uint32_t bit = 0;
 	CUresult rc = enter_peer(peer, &ctx, &bit);
 
 	if (rc != CUDA_SUCCESS)

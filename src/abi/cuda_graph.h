@@ -121,6 +121,8 @@ CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphClone(CUgraph *out, CUgraph graph);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count);
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *out);
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *count);
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *edges, size_t *count);
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
 				  CUgraph child);

@@ -408,6 +408,41 @@ static void any_node(void **state HM_UNUSED)
 	assert_int_equal(cuGraphNodeGetType(list[1], &type), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A copy has edges of its own between its own nodes. */
+static void dependencies(void **state HM_UNUSED)
+{
+	CUgraph g = new_graph(), copy;
+	CUgraphNode n[3], c[3], deps[3], both[2];
+	CUgraphEdgeData edges[2] = { { 7, 7, 7, { 0 } } };
+	size_t count = 3;
+
+	assert_cuda(cuGraphAddEmptyNode(&n[0], g, NULL, 0));
+	assert_cuda(cuGraphAddEmptyNode(&n[1], g, NULL, 0));
+	both[0] = n[1];
+	both[1] = n[0];
+	assert_cuda(cuGraphAddEmptyNode(&n[2], g, both, 2));
+	assert_cuda(cuGraphClone(&copy, g));
+	assert_int_equal(cuGraphAddChildGraphNode(&deps[0], g, NULL, 0, g), CUDA_ERROR_INVALID_VALUE); /* in itself */
+	assert_cuda(cuGraphDestroy(g));
+	assert_int_equal(cuGraphAddChildGraphNode(&deps[0], copy, NULL, 0, g), CUDA_ERROR_INVALID_VALUE); /* gone */
+	assert_cuda(cuGraphGetNodes(copy, c, &count));
+	assert_int_equal(count, 3);
+	count = 3;
+	assert_cuda(cuGraphNodeGetDependencies(c[2], deps, &count));
+	assert_int_equal(count, 2);
+	assert_ptr_equal(deps[0], c[1]);
+	assert_ptr_equal(deps[1], c[0]);
+	assert_null(deps[2]);
+	count = 1;
+	assert_cuda(cuGraphNodeGetDependencies_v2(c[2], deps, edges, &count));
+	assert_int_equal(count, 1);
+	assert_int_equal(edges[0].type, 0);
+	assert_cuda(cuGraphNodeGetDependencies(c[0], NULL, &count));
+	assert_int_equal(count, 0);
+	assert_int_equal(cuGraphNodeGetDependencies(n[0], NULL, &count), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuGraphDestroy(copy));
+}
+
 static void bad_calls(void **state HM_UNUSED)
 {
 	CUgraph g = new_graph(), other = new_graph(), copy;
@@ -419,6 +454,10 @@ static void bad_calls(void **state HM_UNUSED)
 	assert_int_equal(cuGraphAddEmptyNode(&b, g, &a, 1), CUDA_ERROR_INVALID_VALUE); /* another graph's node */
 	assert_int_equal(cuGraphAddEmptyNode(&b, g, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuGraphAddEmptyNode(NULL, g, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddKernelNode(&b, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddKernelNode_v2(&b, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddMemAllocNode(&b, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddNode(&b, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuGraphAddEmptyNode(&b, other, &a, 1));
 	assert_cuda(cuGraphClone(&copy, other));
 	assert_cuda(cuGraphDestroy(other));
@@ -513,6 +552,7 @@ int main(void)
 		TEST(kernels),
 		TEST(other_contexts),
 		TEST(any_node),
+		TEST(dependencies),
 		TEST(bad_calls),
 		TEST(ends_with_the_context),
 	};
