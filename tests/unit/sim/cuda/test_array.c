@@ -102,6 +102,8 @@ static void charged_and_given_back(void **state HM_UNUSED)
 	assert_cuda(cuArrayDestroy(d));
 	assert_int_equal(cuArrayCreate_v2(NULL, &plain), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuArrayCreate_v2(&a, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuArray3DCreate_v2(NULL, &cube), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuArray3DCreate_v2(&a, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* The driver says a size only where the program brings the memory; that such an array takes none is the point of it. */

@@ -129,6 +129,7 @@ static void fewer_sms(void **state HM_UNUSED)
 	assert_cuda(cuCtxSetCurrent(ctx));
 	assert_cuda(cuCtxGetDevResource(NULL, &r, CU_DEV_RESOURCE_TYPE_SM));
 	assert_int_equal(r.sm.smCount, 8);
+	memset(&r, 0, sizeof r);
 	assert_cuda(cuGreenCtxGetDevResource(g, &r, CU_DEV_RESOURCE_TYPE_SM));
 	assert_int_equal(r.sm.smCount, 8);
 	assert_cuda(cuCtxGetDevResource(before, &r, CU_DEV_RESOURCE_TYPE_SM));
@@ -143,6 +144,9 @@ static void fewer_sms(void **state HM_UNUSED)
 	assert_cuda(cuModuleUnload(module));
 	assert_cuda(cuGreenCtxDestroy(g));
 	assert_int_equal(cuGreenCtxDestroy(g), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuGreenCtxGetDevResource(g, &r, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuGreenCtxGetId(g, &id), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuCtxFromGreenCtx(&ctx, g), CUDA_ERROR_INVALID_CONTEXT);
 	assert_int_equal(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
 }
 

@@ -297,6 +297,7 @@ static void ipc_of_what_has_none(void **state HM_UNUSED)
 	assert_int_equal(capable, 1);
 	assert_cuda(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, pooled));
 	assert_int_equal(capable, 0);
+	assert_int_equal(cuIpcGetMemHandle(NULL, plain), CUDA_ERROR_INVALID_VALUE);
 	memset(&handle, 7, sizeof handle);
 	struct message m = { .op = OPEN, .handle = handle };
 
@@ -329,6 +330,10 @@ static void physical_memory(void **state HM_UNUSED)
 	assert_int_equal(free_bytes(), ROOM - 6 * MIB);
 	assert_cuda(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	assert_int_equal(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemExportToShareableHandle(NULL, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemExportToShareableHandle(&supported, 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(ask(&m, fd));
 	uint64_t theirs = m.value;
 
