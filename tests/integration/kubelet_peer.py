@@ -18,6 +18,7 @@ import time
 from concurrent import futures
 
 import grpc
+import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 RESOURCE = "hami.com/vgpu"
@@ -292,3 +293,20 @@ class Agent:
         for folder, pattern in ((self.state / "claims", "*"), (self.state / "alloc", "*"), (self.cdi, "hami-vgpu-*")):
             found += [str(p.relative_to(self.folder)) for p in folder.glob(pattern)] if folder.exists() else []
         return found
+
+
+UUIDS = [f"GPU-00000000-0000-0000-0000-0000000000{i:02d}" for i in range(16)]
+
+
+def ids(card, *numbers):
+    return [f"{UUIDS[card]}::{n}" for n in numbers]
+
+
+def spec_of(agent, number):
+    return json.loads((agent.cdi / f"hami-vgpu-v.{number}.json").read_text())
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code().name, caught.value.details()
