@@ -8,8 +8,10 @@ import pytest
 
 pytest.register_assert_rewrite("node.scenarios")
 
+from node.base import Pod  # noqa: E402
 from node.fixtures import clean, serve  # noqa: E402,F401  (pytest runs clean)
 from node.scenarios import *  # noqa: E402,F401,F403  (pytest collects the shared tests)
+from node.scenarios import PROBE, SHELL, probe_json, slice_bytes  # noqa: E402
 from node.simulated import SimulatedNode  # noqa: E402
 
 
@@ -31,3 +33,18 @@ def node():
     finally:
         it.down()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_plain_user_is_held_too_and_can_only_write_the_region(node, needs_root):
+    user = "setpriv --reuid=1000 --regid=1000 --clear-groups"
+    usage = "/run/hami-vgpu/usage"
+    node.folder.chmod(0o755)  # the driver's socket is below
+    node.create(Pod.one("user", [*SHELL, f"{user} touch {usage}/more && echo made; {user} test -w {usage}/region && "
+                                         f"echo region; exec {user} {PROBE} fill"]))
+    node.wait_phase("user", "Succeeded", seconds=10)
+    output = node.output("user")
+    assert "made" not in output.split() and "region" in output.split()
+    seen = probe_json(output)
+    assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert slice_bytes(node) * 3 // 4 < seen["granted"] <= slice_bytes(node)
+    node.delete("user")
