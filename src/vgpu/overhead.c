@@ -8,7 +8,8 @@
  * The figure and what we know are read one after the other while other threads allocate. A charge comes before its
  * allocation and goes after its free, so what we know, read before and after, errs to the high side, and too little is
  * charged; the next measurement corrects it. Managed memory is charged in full, wherever its pages are: from its first
- * use on measurements are lower bounds, and only the end of the last context lowers the charge. */
+ * use on measurements are lower bounds, and only the end of the last context lowers the charge. Its pages may lie on a
+ * card where they are not charged: with contexts on several cards the charge does not rise either. */
 #include "vgpu/overhead.h"
 
 #include <errno.h>
@@ -123,6 +124,16 @@ static uint64_t known(struct vgpu *v, const struct vgpu_card *card)
 	return all > overhead && all <= REGION_MAX_BYTES ? all - overhead : 0;
 }
 
+/* A card to which managed memory that is charged on this one, or the other way round, may have moved. */
+static bool has_other_card(const struct vgpu *v, const struct vgpu_overhead *m)
+{
+	for (unsigned i = 0; i < v->card_count; i++) {
+		if (&v->overhead[i] != m && v->overhead[i].pid_count != 0)
+			return true;
+	}
+	return false;
+}
+
 /* The charge there should be. False: it cannot be known. `o`: tells lines that were there before, or NULL. */
 static bool measure(struct vgpu *v, struct vgpu_card *card, const struct overhead *o, uint64_t *out)
 {
@@ -142,8 +153,8 @@ static bool measure(struct vgpu *v, struct vgpu_card *card, const struct overhea
 	figure = own_figure(m, lines, count);
 	after = HM_MAX(before, known(v, card));
 	*out = figure > after ? figure - after : 0;
-	if (v->uses_managed && figure != 0)
-		*out = HM_MAX(*out, m->charged);
+	if (v->uses_managed && figure != 0 && m->charged != 0)
+		*out = has_other_card(v, m) ? m->charged : HM_MAX(*out, m->charged);
 	return true;
 }
 

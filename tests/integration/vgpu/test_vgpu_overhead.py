@@ -146,6 +146,26 @@ print(json.dumps([full, used()]))
     assert got == [(CONTEXT + 200) * MIB, CONTEXT * MIB]
 
 
+def test_managed_memory_on_another_card_is_not_taken_for_code(container):
+    c = container(512 * MIB)
+    got = run(c, """
+start(0)
+start(1)
+second = used()
+start(0)
+p = c.c_uint64()
+ok(cuda.cuMemAllocManaged(c.byref(p), c.c_size_t(40 * MIB), 1))
+first = used()
+start(1)
+ok(cuda.cuMemPrefetchAsync(p, c.c_size_t(40 * MIB), 1, None))
+ok(cuda.cuCtxSynchronize())
+code, m = load()
+ok(code)
+print(json.dumps([first, second, used()]))
+""")
+    assert got == [(CONTEXT + 40) * MIB, CONTEXT * MIB, CONTEXT * MIB]
+
+
 @pytest.mark.parametrize("others", [0, 1])
 def test_in_a_pid_namespace_our_line_is_found(container, others):
     c = container(512 * MIB)
