@@ -24,6 +24,7 @@ static void make(struct made_node *n)
 	n->fake->cards[0].busy = 73;
 	made_process(n, 4711, 7, "python3");
 	made_process(n, 4712, 8, "\x1b[31mred");
+	made_process(n, 4714, 9, "quiet");
 	fake_fault(n->fake, "nvmlDeviceGetUtilizationRates", 1, NVML_ERROR_NOT_SUPPORTED);
 }
 
