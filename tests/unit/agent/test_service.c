@@ -105,6 +105,7 @@ static int setup(void **state)
 {
 	struct hm_err e;
 
+	fast = 5;
 	fast_moved_ms = 0;
 	started = watching = 0;
 	fast_forget_log();
