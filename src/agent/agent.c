@@ -360,6 +360,8 @@ static void take_down(struct agent *a)
 	pending_free(a->pending);
 	if (ended)
 		counter_free(a->counter);
+	else
+		counter_abandon(a->counter);
 	claims_free(a->claims);
 	loop_timer_free(a->stop);
 	loop_signal_free(a->term);

@@ -105,6 +105,12 @@ void counter_free(struct counter *c)
 	free(c);
 }
 
+void counter_abandon(struct counter *c)
+{
+	if (c != NULL && !c->refilling)
+		counter_free(c);
+}
+
 int counter_take(struct counter *c, uint64_t *out, struct hm_err *e)
 {
 	if (c->next == c->end && reserve(c, e) < 0)

@@ -18,6 +18,8 @@ struct counter;
 int counter_open(const char *path, uint64_t floor, struct counter **out, struct hm_err *e) HM_MUST_USE;
 void counter_free(struct counter *c); /* not while a worker that does not end may have it */
 HM_DEFINE_AUTO(counter, counter_free);
+/* The worker hangs for good: frees the counter, unless a refill of it is among that worker's jobs. */
+void counter_abandon(struct counter *c);
 
 /* The next number. Waits for the disk only where no block is left, and fails only if that does. */
 int counter_take(struct counter *c, uint64_t *out, struct hm_err *e) HM_MUST_USE;
