@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/cursor.h"
+#include "core/fmt.h"
 #include "io/file.h"
 
 enum { MOUNTINFO_MAX_BYTES = 8 * 1024 * 1024 };
@@ -69,8 +70,9 @@ int selftest_check(const struct selftest_facts *f, bool late, struct hm_err *e)
 {
 	bool in_container = f->in_pod || piece_is(mount_of(f, "/").type, "overlay");
 
-	/* On a host without containers, or where runtime and agent share one root, nothing is mounted in. */
-	if (!in_container || is_root(mount_of(f, f->plugin_dir)))
+	/* On a host without containers, or where runtime and agent share one root, nothing is mounted in. A pod never
+	 * shares the runtime's root. */
+	if (!in_container || (!f->in_pod && is_root(mount_of(f, f->plugin_dir))))
 		return 0;
 	if (late && is_root(mount_of(f, f->cdi_dir)))
 		return hm_err_set(
@@ -87,22 +89,23 @@ int selftest_check(const struct selftest_facts *f, bool late, struct hm_err *e)
 	return 0;
 }
 
-/* realpath of a folder that may not exist yet: of its nearest ancestor that does. */
+/* realpath of a folder that may not exist yet: of its nearest ancestor that does, and the rest as it is written. */
 static void resolve(const char *path, char out[PATH_MAX])
 {
-	char part[PATH_MAX];
+	char part[PATH_MAX], real[PATH_MAX];
 	size_t n = strlen(path);
 
 	memcpy(part, path, n + 1);
-	while (realpath(part, out) == NULL) {
-		char *slash = strrchr(part, '/');
-
-		if (slash == NULL || slash == part) {
-			memcpy(out, "/", 2);
+	while (realpath(part, real) == NULL) {
+		while (n > 0 && part[n] != '/')
+			n--;
+		part[n] = '\0';
+		if (n == 0) {
+			hm_fmt(out, PATH_MAX, "%s", path);
 			return;
 		}
-		*slash = '\0';
 	}
+	hm_fmt(out, PATH_MAX, "%s%s", strcmp(real, "/") == 0 ? "" : real, path + strlen(part));
 }
 
 static int make_folders(const struct agent_options *o, const struct agent_paths *p, struct hm_err *e)

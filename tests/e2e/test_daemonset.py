@@ -80,7 +80,7 @@ def test_the_self_test_refuses_a_cdi_folder_that_is_no_host_mount(node):
     node.kubectl("apply", "-f", "-", text_in=json.dumps(daemonset(node, cdi=False)))
     try:
         text = wait_until("the agent says what to mount", 60,
-                          lambda: (lambda t: t if "mount it from the host" in t else None)(agent_logs(node)), every=0.5)
+                          lambda: (lambda t: t if "hostPath /run/cdi at /run/cdi" in t else None)(agent_logs(node)), every=0.5)
         assert node.allocatable() == 0, text
     finally:
         node.kubectl("-n", "kube-system", "delete", "ds", "hami", "--wait=true", "--now")

@@ -21,7 +21,7 @@ static const struct {
 	{ "host", ROOT_DISK RUN_TMPFS, false, true, NULL },
 	{ "host, the kubelet on a disk of its own", ROOT_DISK KUBELET_DISK, false, true, NULL },
 	{ "one container for runtime and agent", ROOT_OVERLAY, false, true, NULL },
-	{ "the same in a pod", ROOT_OVERLAY, true, true, NULL },
+	{ "a pod without any mount", ROOT_OVERLAY, true, true, "/run/cdi" },
 	{ "DaemonSet", ROOT_OVERLAY KUBELET CDI STATE, true, true, NULL },
 	{ "no CDI folder", ROOT_OVERLAY KUBELET STATE, true, true,
 	  "/run/cdi is this container's own: mount it from the host (hostPath /run/cdi at /run/cdi), or use "
