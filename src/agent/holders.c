@@ -15,10 +15,10 @@
 #include "base/array.h"
 #include "base/str.h"
 #include "contract/container.h"
-#include "core/cursor.h"
 #include "core/fmt.h"
 #include "core/num.h"
 #include "io/file.h"
+#include "region/process_id.h"
 
 /* A file's identity, whatever path it is mounted at and whatever file system lies below. */
 struct identity {
@@ -150,36 +150,6 @@ size_t holders_containers(const struct holders *h)
 	return h->containers;
 }
 
-/* Field 22 of /proc/<pid>/stat, counted from the last ')': a program's name may hold blanks and brackets. */
-static bool start_time_of(const char *text, size_t n, uint64_t *out)
-{
-	const char *close = memrchr(text, ')', n);
-	struct cur c;
-
-	if (close == NULL || close + 2 > text + n)
-		return false;
-	c = cur_of(close + 2, (size_t)(text + n - close - 2));
-	for (int field = 3; field < 22; field++)
-		cur_until(&c, ' ');
-	*out = cur_u64(&c, ' ', UINT64_MAX);
-	return !c.bad;
-}
-
-/* The pid that the process has in its innermost namespace: the last number of the line "NSpid:". */
-static bool inner_pid_of(const char *text, size_t n, uint64_t *out)
-{
-	const char *line = memmem(text, n, "\nNSpid:", 7), *end, *tab;
-
-	if (line == NULL)
-		return false;
-	line++;
-	end = memchr(line, '\n', (size_t)(text + n - line));
-	if (end == NULL)
-		return false;
-	tab = memrchr(line, '\t', (size_t)(end - line));
-	return tab != NULL && num_u64(tab + 1, (size_t)(end - tab - 1), UINT32_MAX, out);
-}
-
 /* What there was when it was first asked. /proc is looked through once, whatever a region says: the region is its
  * container's to write, and 1,024 invented processes must not cost 1,024 looks. */
 struct process {
@@ -235,13 +205,15 @@ static void learn(const struct holder_pids *h, struct process *p)
 	hm_auto_str text = { 0 };
 	char path[PATH_MAX];
 	struct hm_err e;
+	bool dead;
 
 	p->known = true;
 	hm_fmt(path, sizeof path, "%s/%s/status", h->proc, p->pid);
-	if (file_read(path, 65536, &text, &e) < 0 || !inner_pid_of(str_text(&text), text.n, &p->inner_pid))
+	if (file_read(path, 65536, &text, &e) < 0 || !process_status_inner_pid(str_text(&text), text.n, &p->inner_pid))
 		return;
 	hm_fmt(path, sizeof path, "%s/%s/stat", h->proc, p->pid);
-	if (file_read(path, 65536, &text, &e) < 0 || !start_time_of(str_text(&text), text.n, &p->start_time))
+	if (file_read(path, 65536, &text, &e) < 0 ||
+	    !process_stat_parse(str_text(&text), text.n, &p->start_time, &dead))
 		p->inner_pid = 0;
 }
 

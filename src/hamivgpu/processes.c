@@ -30,23 +30,6 @@ static size_t read_proc(const char *proc, unsigned pid, const char *file, char *
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* The last number of the line "NSpid:\t<host>\t...\t<inner>". */
-static uint64_t inner_pid_of(const char *status, size_t n)
-{
-	struct cur c = cur_of(status, n);
-
-	while (!cur_at_end(&c) && !c.bad) {
-		struct piece line = cur_line(&c);
-		const char *tab = piece_starts(line, "NSpid:") ? memrchr(line.p, '\t', line.n) : NULL;
-		uint64_t pid = 0;
-
-		if (tab != NULL &&
-		    piece_u64((struct piece) { tab + 1, (size_t)(line.p + line.n - tab) - 1 }, UINT32_MAX, &pid))
-			return pid;
-	}
-	return 0;
-}
-
 /* "pid:[4026531836]" */
 static uint64_t namespace_of(const char *proc, unsigned pid)
 {
@@ -72,7 +55,8 @@ static struct identity identify(const char *proc, unsigned pid)
 	if (!piece_copy((struct piece) { text, n }, id.name, sizeof id.name))
 		id.name[0] = '\0';
 	n = read_proc(proc, pid, "status", text, sizeof text);
-	id.inner_pid = inner_pid_of(text, n);
+	if (!process_status_inner_pid(text, n, &id.inner_pid))
+		id.inner_pid = 0;
 	n = read_proc(proc, pid, "stat", text, sizeof text);
 	if (!process_stat_parse(text, n, &id.start_time, &dead))
 		id.start_time = 0;

@@ -74,6 +74,23 @@ bool process_stat_parse(const char *text, size_t n, uint64_t *start_time, bool *
 	return true;
 }
 
+bool process_status_inner_pid(const char *text, size_t n, uint64_t *pid)
+{
+	struct cur c = cur_of(text, n);
+
+	while (!cur_at_end(&c) && !c.bad) {
+		struct piece line = cur_line(&c);
+		struct piece last = line;
+
+		if (!piece_starts(line, "NSpid:\t"))
+			continue;
+		while (last.n > 0 && last.p[last.n - 1] != '\t')
+			last.n--;
+		return piece_u64((struct piece) { line.p + last.n, line.n - last.n }, UINT32_MAX, pid);
+	}
+	return false;
+}
+
 static bool read_stat(const char *path, uint64_t *start_time, bool *dead)
 {
 	char text[1024];

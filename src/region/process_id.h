@@ -22,6 +22,10 @@ bool process_id_alive(uint32_t pid, uint64_t start_time);
 /* From the text of /proc/<pid>/stat. False: not such a text. `dead`: a zombie without living threads. */
 bool process_stat_parse(const char *text, size_t n, uint64_t *start_time, bool *dead);
 
+/* From the text of /proc/<pid>/status: the pid that the process has in its innermost namespace, the last number of the
+ * line "NSpid:\t<host>\t...\t<inner>". False: no such line. */
+bool process_status_inner_pid(const char *text, size_t n, uint64_t *pid);
+
 /* Reads at most cap bytes of a file; the count, or a negative errno. Async-signal-safe. */
 long read_small_file(const char *path, char *out, size_t cap);
 

@@ -53,6 +53,35 @@ static void parses_stat(void **state)
 	}
 }
 
+static const struct {
+	const char *text;
+	bool good;
+	uint64_t pid;
+} statuses[] = {
+	{ "Name:\tx\nNSpid:\t100\t7\nNSpgid:\t9\n", true, 7 },
+	{ "NSpid:\t100\n", true, 100 },
+	{ "NSpid:\t1\t2\t3", true, 3 }, /* cut behind the number */
+	{ "Name:\tNSpid:\t5\nNSpid:\t6\n", true, 6 },
+	{ "Name:\tx\nNSpgid:\t9\n", false, 0 },
+	{ "NSpid:\t100\t\n", false, 0 },
+	{ "NSpid:\t100\t-7\n", false, 0 },
+	{ "NSpid:\t4294967296\n", false, 0 },
+	{ "NSpid:", false, 0 },
+	{ "", false, 0 },
+};
+
+static void parses_status(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(statuses); i++) {
+		uint64_t pid = 0;
+		bool good = process_status_inner_pid(statuses[i].text, strlen(statuses[i].text), &pid);
+
+		if (good != statuses[i].good || (good && pid != statuses[i].pid))
+			fail_msg("status %zu: good %d pid %lu", i, good, (unsigned long)pid);
+	}
+}
+
 static void knows_itself(void **state)
 {
 	struct process_id me;
@@ -127,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parses_stat),
+		cmocka_unit_test(parses_status),
 		cmocka_unit_test(knows_itself),
 		cmocka_unit_test(sees_death),
 		cmocka_unit_test(a_process_outlives_its_main_thread),
