@@ -82,14 +82,21 @@ static CUresult close_array(struct booking *b, CUresult rc, const void *handle)
 	return rc;
 }
 
+/* One- and two-dimensional arrays, in either ABI. */
+static CUresult open_flat_array(struct booking *b, size_t width, size_t height, int format, unsigned channels)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR d = { width, height, 0, format, channels, 0 };
+
+	return open_array(b, &d, false, 0);
+}
+
 VGPU_EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 {
 	struct booking b = { .v = NULL };
 	CUresult rc = CUDA_SUCCESS;
 
 	if (out != NULL && d != NULL)
-		rc = open_array(&b, &(CUDA_ARRAY3D_DESCRIPTOR) { d->Width, d->Height, 0, d->Format, d->NumChannels, 0 },
-				false, 0);
+		rc = open_flat_array(&b, d->Width, d->Height, d->Format, d->NumChannels);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	rc = REAL(cuArrayCreate_v2)(out, d);
@@ -102,8 +109,7 @@ VGPU_EXPORT CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 
 	CUresult rc = CUDA_SUCCESS;
 
 	if (out != NULL && d != NULL)
-		rc = open_array(&b, &(CUDA_ARRAY3D_DESCRIPTOR) { d->Width, d->Height, 0, d->Format, d->NumChannels, 0 },
-				false, 0);
+		rc = open_flat_array(&b, d->Width, d->Height, d->Format, d->NumChannels);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	rc = REAL(cuArrayCreate)(out, d);
