@@ -9,6 +9,7 @@
 #include "agent/driver.h"
 #include "agent/edits.h"
 #include "agent/fleet.h"
+#include "agent/hami_monitor.h"
 #include "agent/health.h"
 #include "agent/holders.h"
 #include "agent/library.h"
@@ -47,6 +48,7 @@ struct agent {
 	struct registrar *registrar;
 	struct reconcile *reconcile;
 	struct sweep *sweep;
+	struct hami_monitor *monitor; /* NULL: not wanted */
 	struct pod_names *names;
 	struct driver *driver;
 	struct health_sources health_sources;
@@ -323,6 +325,9 @@ static int make_parts(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
 		return -e->code;
+	if (a->options->hami_monitor_dir != NULL &&
+	    hami_monitor_new(a->loop, a->options->hami_monitor_dir, &a->paths, a->claims, &a->monitor, e) < 0)
+		return -e->code;
 	return sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e);
 }
 
@@ -352,6 +357,7 @@ static void take_down(struct agent *a)
 	registrar_free(HM_STEAL(a->registrar));
 	service_free(a->service);
 	sweep_free(a->sweep);
+	hami_monitor_free(a->monitor);
 	reconcile_free(a->reconcile);
 	pod_names_free(a->names);
 	driver_free(a->driver, ended);

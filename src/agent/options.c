@@ -61,6 +61,8 @@ static void fill_table(struct agent_options *o, struct option_spec *t)
 		  "the folder that holds dev/nvidia*; default: the driver root" },
 		{ "libvgpu", NULL, OPTION_TEXT, &o->libvgpu, 0, 0, NULL, "PATH",
 		  "the libvgpu.so to install; default: the one installed or built with this program" },
+		{ "hami-monitor-dir", NULL, OPTION_TEXT, &o->hami_monitor_dir, 0, 0, NULL, "DIR",
+		  "write a file for each container here, as HAMi's vGPUmonitor reads them: its HOOK_PATH/containers" },
 		{ "cdi-annotations", NULL, OPTION_BOOL, &o->cdi_annotations, 0, 0, NULL, NULL,
 		  "name the CDI device in an annotation too, for kubelets before 1.29" },
 		{ "healthz-bind-address", NULL, OPTION_TEXT, &o->healthz_bind_address, 0, 0, NULL, "ADDRESS:PORT",
@@ -129,6 +131,7 @@ static int check_paths(const struct agent_options *o, struct hm_err *e)
 		{ "driver-root", o->driver_root },
 		{ "device-root", o->device_root },
 		{ "libvgpu", o->libvgpu },
+		{ "hami-monitor-dir", o->hami_monitor_dir },
 	};
 
 	for (size_t i = 0; i < HM_COUNT(paths); i++)
