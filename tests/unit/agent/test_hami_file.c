@@ -165,6 +165,10 @@ static void what_is_no_such_file_is_made_anew(void **state)
 	write_file(false);
 	assert_int_equal(number_at(0, 4), 19920718);
 
+	assert_int_equal(truncate(temp_path("f"), 4096), 0);
+	write_file(false);
+	assert_int_equal(number_at(2008896, 4), 2);
+
 	set_at(4, 2); /* another major version */
 	write_file(false);
 	assert_int_equal(number_at(4, 4), 1);
