@@ -2,6 +2,7 @@
 import base64
 import json
 import re
+import struct
 import threading
 import time
 
@@ -215,3 +216,25 @@ def test_pod_names_are_looked_up_behind(node, kubelet):
                        "pod_namespace=ns" in p.read_text())
     finally:
         pods.stop()
+
+
+# ---- beside HAMi's tools
+
+def test_hami_s_monitor_finds_each_container(kubelet, agent, short_tmp):
+    """Read as HAMi's vGPUmonitor reads: the first *.cache in <pod UID>_<container>, by the offsets of layout 1.2."""
+    folder = short_tmp / "monitor/containers"
+    kubelet.start()
+    agent.start(f"--hami-monitor-dir={folder}")
+    kubelet.wait_registered()
+    kubelet.admit("uid-1", "main", ids(1, 2, 3))
+    kubelet.plugin.pre_start(ids(1, 2, 3))
+    wait_until("the file", 15, lambda: list(folder.glob("uid-1_main/*.cache")))
+    (path,) = folder.glob("uid-1_main/*.cache")
+    image = path.read_bytes()
+    assert len(image) >= 2008952
+    assert struct.unpack_from("<3i", image) == (19920718, 1, 2)
+    assert struct.unpack_from("<Q", image, 56) == (1,)
+    assert image[64:64 + 96].rstrip(b"\0").decode() == UUIDS[1]
+    assert struct.unpack_from("<Q", image, 1600) == (8192 << 20,)
+    assert struct.unpack_from("<Q", image, 1728) == (50,)
+    assert struct.unpack_from("<2i", image, 2008896) == (0, 1)
