@@ -269,6 +269,27 @@ struct nvml_processes_utilization_info {
 _Static_assert(sizeof(struct nvml_processes_utilization_info) == 24, "nvmlProcessesUtilizationInfo_v1_t");
 #define NVML_PROCESSES_UTILIZATION_INFO_V1 0x01000018u
 
+/* Times in ms and, of the start, us since 1970. */
+struct nvml_accounting_stats {
+	unsigned gpu_percent, memory_percent;
+	unsigned long long max_memory_bytes, time_ms, started_us;
+	unsigned is_running;
+	unsigned reserved[5];
+};
+_Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
+
+struct nvml_accounting_stats_v2 {
+	unsigned pid; /* in */
+	unsigned is_running, gpu_percent, memory_percent;
+	unsigned long long max_memory_bytes;
+	unsigned samples;
+	unsigned long long gpu_percent_sum, memory_percent_sum, time_ms, started_us;
+};
+_Static_assert(sizeof(struct nvml_accounting_stats_v2) == 64 &&
+		       offsetof(struct nvml_accounting_stats_v2, max_memory_bytes) == 16 &&
+		       offsetof(struct nvml_accounting_stats_v2, gpu_percent_sum) == 32,
+	       "nvmlAccountingStats_v2_t");
+
 struct nvml_utilization {
 	unsigned gpu, memory; /* percent of the last sample period */
 };
@@ -420,6 +441,12 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v2(struct nvml_device *device, unsig
 int nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count,
 					       struct nvml_process_info *out);
 int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *list);
+
+int nvmlDeviceGetAccountingMode(struct nvml_device *device, unsigned *mode);
+int nvmlDeviceGetAccountingBufferSize(struct nvml_device *device, unsigned *processes);
+int nvmlDeviceGetAccountingPids(struct nvml_device *device, unsigned *count, unsigned *pids);
+int nvmlDeviceGetAccountingStats(struct nvml_device *device, unsigned pid, struct nvml_accounting_stats *stats);
+int nvmlDeviceGetAccountingStats_v2(struct nvml_device *device, struct nvml_accounting_stats_v2 *stats);
 
 int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned sensor, unsigned *celsius);
 int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned threshold, unsigned *celsius);

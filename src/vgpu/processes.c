@@ -2,8 +2,8 @@
  *
  * The driver answers with pids of the host, which say nothing inside a pid namespace. So what lists memory is not
  * filtered but made anew from the region: its members, and what each is charged for. The driver is asked all the same,
- * for room for nothing, so that its errors stay its own. Utilisation is the driver's to know: there its list is
- * filtered, which takes a process that sees the pids of the host; elsewhere it is empty. */
+ * for room for nothing, so that its errors stay its own. Utilisation and accounting are the driver's to know: there its
+ * list is filtered, which takes a process that sees the pids of the host; elsewhere it is empty. */
 #include "vgpu/view.h"
 
 #include "region/slots.h"
@@ -148,4 +148,53 @@ VGPU_EXPORT int nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device
 	}
 	info->count = kept;
 	return kept > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+VGPU_EXPORT int nvmlDeviceGetAccountingPids(struct nvml_device *device, unsigned *count, unsigned *pids)
+{
+	int rc = REAL(nvmlDeviceGetAccountingPids)(device, count, pids);
+	struct vgpu *v = rc == NVML_SUCCESS ? vgpu_get() : NULL;
+	unsigned kept = 0;
+
+	if (v == NULL || pids == NULL)
+		return rc;
+	for (unsigned i = 0; i < *count; i++) {
+		if (is_member(v, pids[i]))
+			pids[kept++] = pids[i];
+	}
+	*count = kept;
+	return rc;
+}
+
+VGPU_EXPORT int nvmlDeviceGetAccountingStats(struct nvml_device *device, unsigned pid,
+					     struct nvml_accounting_stats *stats)
+{
+	struct nvml_accounting_stats its;
+	struct vgpu *v = stats != NULL ? vgpu_get() : NULL;
+	int rc = REAL(nvmlDeviceGetAccountingStats)(device, pid, stats != NULL ? &its : NULL);
+
+	if (rc != NVML_SUCCESS)
+		return rc;
+	if (v != NULL && !is_member(v, pid))
+		return NVML_ERROR_NOT_FOUND;
+	*stats = its;
+	return rc;
+}
+
+VGPU_EXPORT int nvmlDeviceGetAccountingStats_v2(struct nvml_device *device, struct nvml_accounting_stats_v2 *stats)
+{
+	struct vgpu *v = stats != NULL ? vgpu_get() : NULL;
+	struct nvml_accounting_stats_v2 its;
+	int rc;
+
+	if (v == NULL)
+		return REAL(nvmlDeviceGetAccountingStats_v2)(device, stats);
+	its = *stats;
+	rc = REAL(nvmlDeviceGetAccountingStats_v2)(device, &its);
+	if (rc != NVML_SUCCESS)
+		return rc;
+	if (!is_member(v, stats->pid))
+		return NVML_ERROR_NOT_FOUND;
+	*stats = its;
+	return rc;
 }

@@ -8,13 +8,14 @@ struct view {
 	uint64_t total, used, free;
 };
 
-/* Of a card that has so much in all and free. card NULL: none may be allocated on it. */
+/* Of a card that has so much for programs, and so much of it free. card NULL: none may be allocated on it. */
 static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total, uint64_t physical_free)
 {
 	struct view s = { .total = total };
 
 	if (card == NULL)
 		return s;
+	pools_refresh(v);
 	s.total = HM_MIN(total, card->limit.memory_bytes);
 	s.used = HM_MIN(vgpu_card_used(v, card), s.total);
 	s.free = HM_MIN(s.total - s.used, physical_free);
@@ -30,7 +31,6 @@ VGPU_EXPORT CUresult cuMemGetInfo_v2(size_t *out_free, size_t *out_total)
 
 	if (v == NULL || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
 		return rc;
-	pools_refresh(v);
 	s = slice(v, vgpu_card_of(v, device), *out_total, *out_free);
 	*out_total = s.total;
 	*out_free = s.free;
@@ -92,6 +92,20 @@ struct vgpu_card *view_nvml_card(struct vgpu *v, struct nvml_device *device)
 	return vgpu_card_by_uuid(v, uuid, index);
 }
 
+/* The driver's own part of a card, which CUDA leaves out of its total and NVML does not. 0: this driver does not say.
+ */
+static uint64_t reserved_of(struct nvml_device *device)
+{
+	struct nvml_memory_v2 m = { .version = NVML_MEMORY_V2 };
+
+	return REAL(nvmlDeviceGetMemoryInfo_v2)(device, &m) == NVML_SUCCESS && m.reserved < m.total ? m.reserved : 0;
+}
+
+static struct view nvml_slice(struct vgpu *v, struct nvml_device *device, uint64_t total, uint64_t physical_free)
+{
+	return slice(v, view_nvml_card(v, device), total - reserved_of(device), physical_free);
+}
+
 VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
 {
 	int rc = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
@@ -100,7 +114,7 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_
 
 	if (v == NULL)
 		return rc;
-	s = slice(v, view_nvml_card(v, device), memory->total, memory->free);
+	s = nvml_slice(v, device, memory->total, memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
@@ -115,10 +129,10 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nv
 
 	if (v == NULL)
 		return rc;
-	s = slice(v, view_nvml_card(v, device), memory->total, memory->free);
+	s = nvml_slice(v, device, memory->total, memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
-	memory->reserved = 0; /* of the driver, outside the slice */
+	memory->reserved = 0; /* outside the slice */
 	return rc;
 }
