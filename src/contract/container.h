@@ -16,6 +16,13 @@
 
 /* Read by libvgpu only where no limit file is mounted (HAMi's plugin, or by hand). */
 #define HM_ENV_MEMORY_LIMIT "CUDA_DEVICE_MEMORY_LIMIT" /* for all cards; _<i> for card i wins */
-#define HM_ENV_LIBVGPU_LOG "HAMI_LOG_LEVEL"
+#define HM_ENV_CORES_LIMIT "CUDA_DEVICE_SM_LIMIT"      /* the same, percent of a card's time */
+#define HM_ENV_PRIORITY "CUDA_TASK_PRIORITY"
+#define HM_ENV_POLICY "GPU_CORE_UTILIZATION_POLICY"
+#define HM_ENV_OVERSUBSCRIBE "CUDA_OVERSUBSCRIBE"
+#define HM_ENV_SHARED_CACHE "CUDA_DEVICE_MEMORY_SHARED_CACHE" /* a path in a folder that all processes can write */
+
+/* Read by libvgpu always. */
+#define HM_ENV_LIBVGPU_LOG "HAMI_VGPU_LOG"
 
 #endif

@@ -23,7 +23,7 @@ static struct vgpu_card *find(struct vgpu *v, const char *uuid)
 
 static struct vgpu_card *add(struct vgpu *v, const char *uuid, unsigned ordinal)
 {
-	uint64_t bytes = ordinal < HM_MAX_CARDS && v->env.card[ordinal] != 0 ? v->env.card[ordinal] : v->env.all;
+	uint64_t bytes = env_memory_of(&v->env, ordinal);
 	struct vgpu_card *card;
 
 	if (v->card_count == HM_MAX_CARDS)
@@ -31,7 +31,7 @@ static struct vgpu_card *add(struct vgpu *v, const char *uuid, unsigned ordinal)
 	card = &v->cards[v->card_count];
 	hm_fmt(card->limit.uuid, sizeof card->limit.uuid, "%s", uuid);
 	card->limit.memory_bytes = bytes != 0 ? bytes : REGION_MAX_BYTES;
-	card->limit.cores = 100;
+	card->limit.cores = env_cores_of(&v->env, ordinal);
 	card->region_card = v->map.r != NULL ? region_map_card(&v->map, &card->limit, true) : -1;
 	if (card->region_card < 0)
 		vgpu_trouble(v, "card %s does not fit into the region", uuid);

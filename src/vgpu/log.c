@@ -1,6 +1,7 @@
 #include "vgpu/log.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,12 +16,12 @@ enum { MAX_LINES = 20 };
 void vgpu_log(const char *text)
 {
 	static _Atomic unsigned lines;
-	const char *level = env_find(environ, HM_ENV_LIBVGPU_LOG);
+	const char *wanted = env_find(environ, HM_ENV_LIBVGPU_LOG);
 	char line[256];
 	int saved = errno;
 	size_t n;
 
-	if (level == NULL || level[0] == '\0' || lines++ >= MAX_LINES)
+	if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "0") == 0 || lines++ >= MAX_LINES)
 		return;
 	n = hm_fmt(line, sizeof line, "libvgpu[%d]: %s\n", (int)syscall(SYS_getpid), text);
 	n = HM_MIN(n, sizeof line - 1);

@@ -22,7 +22,6 @@
 enum { PHASE_NEW, PHASE_ATTACHING, PHASE_READY };
 enum { REAP_WAIT_MS = 50 };
 
-#define ENV_REGION_HINT "CUDA_DEVICE_MEMORY_SHARED_CACHE"
 #define ENV_REGION_FILE "hami-vgpu.region"
 
 static struct vgpu *_Atomic state;
@@ -110,26 +109,33 @@ static int use_limits(struct vgpu *v, const struct limits *l, struct hm_err *e)
 	return claim_slot(v, e);
 }
 
-/* The folder of HAMi's shared cache, which its plugin mounts for all processes of a container. */
-static bool env_region_path(char *out, size_t cap)
+/* In the folder of HAMi's shared cache, which its plugin mounts for all processes of a container. "": there is none. A
+ * path too long is refused: by a region of its own each process would have the limit to itself. */
+static int env_region_path(char *out, size_t cap, struct hm_err *e)
 {
-	const char *hint = env_find(environ, ENV_REGION_HINT), *slash;
+	const char *hint = env_find(environ, HM_ENV_SHARED_CACHE), *slash;
+	size_t n;
 
+	out[0] = '\0';
 	if (hint == NULL || hint[0] == '\0')
-		return false;
+		return 0;
 	slash = strrchr(hint, '/');
-	if (slash == NULL)
-		return hm_fmt(out, cap, "%s", ENV_REGION_FILE) < cap;
-	return hm_fmt(out, cap, "%.*s/%s", (int)(slash - hint), hint, ENV_REGION_FILE) < cap;
+	n = slash != NULL ? hm_fmt(out, cap, "%.*s/%s", (int)(slash - hint), hint, ENV_REGION_FILE)
+			  : hm_fmt(out, cap, "%s", ENV_REGION_FILE);
+	return n < cap ? 0 : hm_err_set(e, HM_EINVAL, HM_ENV_SHARED_CACHE "=%.32s...: the path is too long", hint);
 }
 
 static int map_env_region(struct vgpu *v, struct hm_err *e)
 {
-	static const struct limits none = { .priority = 1 };
+	const struct limits none = { .priority = v->env.priority,
+				     .policy = v->env.policy,
+				     .oversubscribe = v->env.oversubscribe };
 	char path[REGION_PATH_BYTES];
-	int r;
+	int r = env_region_path(path, sizeof path, e);
 
-	if (!env_region_path(path, sizeof path))
+	if (r < 0)
+		return r;
+	if (path[0] == '\0')
 		return region_map_private(&none, &v->map, e);
 	r = region_map_file(path, &v->map, e);
 	if (r != -HM_ENOTFOUND)
@@ -153,6 +159,8 @@ static int use_environment(struct vgpu *v, struct hm_err *e)
 			v->map.r = NULL; /* nowhere to say it */
 		return r;
 	}
+	v->priority = v->env.priority;
+	v->policy = v->env.policy;
 	r = map_env_region(v, e);
 	return r < 0 ? r : claim_slot(v, e);
 }

@@ -76,6 +76,12 @@ static inline uint32_t vgpu_pid_namespace(const struct vgpu *v)
 	return (uint32_t)v->ledger.meta;
 }
 
+/* Never to change: cards of the environment come as they are met. */
+static inline bool vgpu_has_one_card(const struct vgpu *v)
+{
+	return v->card_count == 1 && !v->from_env;
+}
+
 /* The card of a CUDA device; NULL: not ours to use (not in the limit file), or its UUID cannot be had. */
 struct vgpu_card *vgpu_card_of(struct vgpu *v, CUdevice device);
 /* By UUID; in env mode a new one is added with the limit of `ordinal`. */
@@ -91,7 +97,7 @@ void vgpu_uncharge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 /* What the container uses of a card now; dead processes are seen to first. */
 uint64_t vgpu_card_used(struct vgpu *v, struct vgpu_card *card);
 
-/* Records what went wrong: counted and kept in the region, and on stderr where HAMI_LOG_LEVEL is set (at most 20 lines
+/* Records what went wrong: counted and kept in the region, and on stderr where HAMI_VGPU_LOG is set (at most 20 lines
  * a process). */
 void vgpu_trouble(struct vgpu *v, const char *fmt, ...) HM_PRINTF(2, 3);
 void vgpu_count_unknown_entry(void);

@@ -36,11 +36,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
 }
 
-/* Is there any limit that could come to hold? Cards of HAMi's environment have none. */
+/* Is there any limit that could come to hold? */
 static bool any_limit(const struct vgpu *v)
 {
-	if (v->from_env || v->policy == LIMIT_POLICY_DISABLE)
+	if (v->policy == LIMIT_POLICY_DISABLE)
 		return false;
+	if (v->from_env)
+		return v->env.any_cores;
 	for (uint32_t i = 0; i < v->card_count; i++) {
 		if (v->cards[i].limit.cores < 100)
 			return true;
@@ -77,7 +79,7 @@ static struct vgpu_card *current_card(struct vgpu *v)
 {
 	CUdevice device;
 
-	if (v->card_count == 1)
+	if (vgpu_has_one_card(v))
 		return &v->cards[0];
 	return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? vgpu_card_of(v, device) : NULL;
 }
@@ -96,7 +98,7 @@ static struct throttle_ring *new_ring(struct vgpu *v, struct throttle *t, uint64
 			r = &t->rings[i];
 	}
 	if (r != NULL && r->ctx == 0) {
-		t->only = r == &t->rings[0] && v->card_count == 1 ? r : NULL;
+		t->only = r == &t->rings[0] && vgpu_has_one_card(v) ? r : NULL;
 		r->card = card;
 		r->gate.share = card->limit.cores;
 		use_bucket(v, t, r);

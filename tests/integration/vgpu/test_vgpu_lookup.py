@@ -190,7 +190,7 @@ print(len(os.listdir(me + "task")))
 print(sorted(set(m for m in maps if "vgpu" not in m)))
 """
     def run(preload):
-        env = {"LD_PRELOAD": preload, "CUDA_DEVICE_MEMORY_LIMIT": "1g", "HAMI_LOG_LEVEL": "DEBUG",
+        env = {"LD_PRELOAD": preload, "CUDA_DEVICE_MEMORY_LIMIT": "1g", "HAMI_VGPU_LOG": "1",
                "CUDA_DEVICE_MEMORY_SHARED_CACHE": f"{short_tmp}/x.cache"}
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
