@@ -175,8 +175,8 @@ CU_EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev)
 }
 
 /* Execution affinity needs MPS, which is not simulated. */
-CU_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, void *affinity HM_UNUSED, int affinities, unsigned flags,
-				  CUdevice dev)
+CU_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity HM_UNUSED, int affinities,
+				  unsigned flags, CUdevice dev)
 {
 	return affinities != 0 ? CUDA_ERROR_NOT_SUPPORTED : create(out, flags, dev, 3020);
 }

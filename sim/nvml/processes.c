@@ -81,8 +81,10 @@ int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvm
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (processes->version != NVML_PROCESS_DETAIL_LIST_V1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	if (processes->mode > NVML_PROCESS_MODE_MPS)
+	if (processes->mode > NVML_PROCESS_MODE_ALL)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	return list(__func__, device, &processes->count, processes->processes,
-		    processes->mode == NVML_PROCESS_MODE_COMPUTE ? put_detail : NULL);
+		    processes->mode == NVML_PROCESS_MODE_COMPUTE || processes->mode == NVML_PROCESS_MODE_ALL
+			    ? put_detail
+			    : NULL);
 }

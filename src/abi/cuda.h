@@ -32,6 +32,8 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef struct CUctxCigParam_st CUctxCigParam;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef uint64_t cuuint64_t;
@@ -254,9 +256,9 @@ typedef struct CUDA_LAUNCH_PARAMS {
 } CUDA_LAUNCH_PARAMS;
 
 typedef struct CUctxCreateParams {
-	void *execAffinityParams;
+	CUexecAffinityParam *execAffinityParams;
 	int numExecAffinityParams;
-	void *cigParams;
+	CUctxCigParam *cigParams;
 } CUctxCreateParams;
 
 _Static_assert(sizeof(CUuuid) == 16, "CUuuid");

@@ -48,7 +48,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags);
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *active);
 CUresult cuCtxCreate(CUcontext *out, unsigned flags, CUdevice dev);
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev);
-CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int affinities, unsigned flags, CUdevice dev);
+CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int affinities, unsigned flags, CUdevice dev);
 CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flags, CUdevice dev);
 CUresult cuCtxDestroy(CUcontext ctx);
 CUresult cuCtxDestroy_v2(CUcontext ctx);

@@ -236,7 +236,12 @@ struct nvml_process_detail {
 };
 _Static_assert(sizeof(struct nvml_process_detail) == 32, "nvmlProcessDetail_v1_t");
 
-enum nvml_process_mode { NVML_PROCESS_MODE_COMPUTE, NVML_PROCESS_MODE_GRAPHICS, NVML_PROCESS_MODE_MPS };
+enum nvml_process_mode {
+	NVML_PROCESS_MODE_COMPUTE,
+	NVML_PROCESS_MODE_GRAPHICS,
+	NVML_PROCESS_MODE_MPS,
+	NVML_PROCESS_MODE_ALL, /* since 13 */
+};
 struct nvml_process_detail_list {
 	unsigned version, mode;
 	unsigned count; /* in: room; out: entries */

@@ -80,7 +80,8 @@ VGPU_EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev
 	return created(REAL(cuCtxCreate_v2)(out, flags, device), out, &o);
 }
 
-VGPU_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int affinities, unsigned flags, CUdevice device)
+VGPU_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int affinities, unsigned flags,
+				    CUdevice device)
 {
 	struct overhead o;
 

@@ -102,7 +102,8 @@ VGPU_EXPORT int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device
 	none = (struct nvml_process_detail_list) { .version = list->version, .mode = list->mode };
 	rc = REAL(nvmlDeviceGetRunningProcessDetailList)(device, &none);
 	return answer_list(v, device, rc, &list->count, list->processes,
-			   list->mode == NVML_PROCESS_MODE_COMPUTE ? put_detail : NULL);
+			   list->mode == NVML_PROCESS_MODE_COMPUTE || list->mode == NVML_PROCESS_MODE_ALL ? put_detail
+													  : NULL);
 }
 
 static bool is_member(const struct vgpu *v, unsigned pid)

@@ -54,14 +54,14 @@ def test_every_generation_lists_our_processes_alone(container, node):
         "compute": [listed("nvmlDeviceGetComputeRunningProcesses" + v, k) for v, k in (("", V1), ("_v2", V2), ("_v3", V2))],
         "others": [listed(f"nvmlDeviceGet{kind}RunningProcesses" + v, k)
                    for kind in ("Graphics", "MPSCompute") for v, k in (("", V1), ("_v2", V2), ("_v3", V2))],
-        "details": [details(0), details(1), details(2)],
+        "details": [details(mode) for mode in range(4)],
     }))
     """)
     end(started)
     mine = [0, 2, sorted([[pids[0], 20 * MIB], [pids[1], 10 * MIB]])]
     assert got["compute"] == [mine] * 3
     assert got["others"] == [[0, 0, []]] * 6
-    assert got["details"] == [mine, [0, 0, []], [0, 0, []]]
+    assert got["details"] == [mine, [0, 0, []], [0, 0, []], mine]
 
 
 def test_too_little_room_and_wrong_arguments(container):
