@@ -1,13 +1,13 @@
 # A thin door to tools/ and CMake; `make help` lists what there is. Everything that needs packages asks tools/setup for
-# them first. Build folders: build/ (release), build/<preset>/ (dev, asan, clang, coverage).
+# them first. Build folders: build/ (release), build/<preset>/ (dev, asan, clang, coverage, aarch64).
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 PRESET ?= release
 .DEFAULT_GOAL := all
 .PHONY: all demo test test-cluster test-fresh bench fuzz format check coverage gpu-check install clean help
 
-all: ## build the release into build/ (PRESET=dev, asan, clang or coverage: into build/<preset>/)
-	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz)
+all: ## build the release into build/ (PRESET=dev, asan, clang, coverage or aarch64: into build/<preset>/)
+	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(filter aarch64,$(PRESET))
 	@tools/build $(PRESET)
 
 demo: ## two containers, one card: see each held to its slice (GPU=real: on this machine's own card)
