@@ -1,10 +1,16 @@
 /* Multicast objects: addresses behind which each device of a group has memory of its own. The object has no memory;
- * what is bound to it stays until it is unbound. What is written to its addresses reaches no bound memory. */
+ * what is bound to it stays until it is unbound, or the object ends; of one that other processes can have, until this
+ * process ends. What is written to its addresses reaches no bound memory. */
 #include "sim/cuda/multicast.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "core/cleanup.h"
 #include "sim/cuda/handles.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/space.h"
 #include "sim/cuda/vmm.h"
 
@@ -14,11 +20,27 @@ struct bind {
 	uint64_t offset, bytes; /* in the object */
 };
 
+/* What all processes that have the object see. */
+struct team {
+	unsigned wanted;        /* cards */
+	_Atomic uint32_t added; /* a bit for each */
+};
+
+/* The file's last page. */
+struct team_page {
+	struct cu_note note;
+	struct team team;
+};
+
 struct cu_multicast {
-	unsigned wanted; /* devices */
-	uint32_t added;  /* a bit for each */
+	struct link link;       /* on `lasting` once it has ended, if it was shared */
+	struct team *team, own; /* team: own, or in `page` */
+	struct team_page *page; /* mapped; NULL: cannot be shared */
+	bool shared;
 	struct link binds;
 };
+
+static struct link lasting = { &lasting, &lasting };
 
 /* Cards with a switch between them, of the generation that has it. */
 bool cu_multicast_supported(unsigned device)
@@ -36,11 +58,65 @@ static void bind_free(struct bind *b)
 	free(b);
 }
 
+static void multicast_free(struct cu_multicast *m)
+{
+	if (m->page != NULL)
+		munmap(m->page, sizeof *m->page);
+	free(m);
+}
+
 void cu_multicast_free(struct cu_multicast *m)
 {
+	if (m->shared) { /* it may live on elsewhere: what is bound stays */
+		link_append(&lasting, &m->link);
+		return;
+	}
 	LIST_FOR_EACH (&m->binds, it)
 		bind_free(HM_CONTAINER(it, struct bind, link));
-	free(m);
+	multicast_free(m);
+}
+
+void cu_multicast_shared(struct cu_multicast *m)
+{
+	m->shared = true;
+}
+
+static struct cu_multicast *multicast_new(unsigned wanted)
+{
+	struct cu_multicast *m = calloc(1, sizeof *m);
+
+	if (m == NULL)
+		return NULL;
+	m->own.wanted = wanted;
+	m->team = &m->own;
+	list_init(&m->binds);
+	return m;
+}
+
+static bool map_team(struct cu_multicast *m, int fd, uint64_t bytes)
+{
+	m->page = cu_share_map(fd, bytes, sizeof *m->page);
+	if (m->page == NULL)
+		return false;
+	m->team = &m->page->team;
+	return true;
+}
+
+CUresult cu_multicast_import(CUmemGenericAllocationHandle *out, int take_fd, uint64_t bytes)
+{
+	struct cu_multicast *m = multicast_new(0);
+
+	if (m == NULL || !map_team(m, take_fd, bytes)) {
+		free(m);
+		close(take_fd);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->shared = true;
+	CUresult rc = cu_physical_multicast(out, bytes, m, take_fd);
+
+	if (rc != CUDA_SUCCESS)
+		multicast_free(m);
+	return rc;
 }
 
 static CUresult check(const CUmulticastObjectProp *p)
@@ -70,6 +146,36 @@ CU_EXPORT CUresult cuMulticastGetGranularity(size_t *out, const CUmulticastObjec
 	return cu_leave(rc);
 }
 
+/* The file that others get: of the object's size, as its addresses have memory behind them. -1: there is none. */
+static int file_of(const CUmulticastObjectProp *prop, struct cu_multicast *m)
+{
+	struct cu_note note = { .kind = CU_SHARE_MULTICAST,
+				.handle_types = (uint32_t)prop->handleTypes,
+				.bytes = prop->size };
+	hm_auto_fd fd = cu_share_file(&note);
+
+	if (fd < 0 || !map_team(m, fd, prop->size))
+		return -1;
+	m->team->wanted = prop->numDevices;
+	return hm_steal_fd(&fd);
+}
+
+static CUresult create(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *prop)
+{
+	struct cu_multicast *m = multicast_new(prop->numDevices);
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (m == NULL)
+		return rc;
+	int fd = prop->handleTypes != 0 ? file_of(prop, m) : -1;
+
+	if (fd >= 0 || prop->handleTypes == 0)
+		rc = cu_physical_multicast(out, prop->size, m, fd);
+	if (rc != CUDA_SUCCESS)
+		multicast_free(m);
+	return rc;
+}
+
 CU_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *prop)
 {
 	CUresult rc = cu_enter();
@@ -81,16 +187,7 @@ CU_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *out, const CU
 		rc = CUDA_ERROR_INVALID_VALUE;
 	if (rc != CUDA_SUCCESS)
 		return cu_leave(rc);
-	struct cu_multicast *m = calloc(1, sizeof *m);
-
-	if (m == NULL)
-		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
-	m->wanted = prop->numDevices;
-	list_init(&m->binds);
-	rc = cu_physical_multicast(out, prop->size, m);
-	if (rc != CUDA_SUCCESS)
-		free(m);
-	return cu_leave(rc);
+	return cu_leave(create(out, prop));
 }
 
 /* Takes the lock and looks an object up. */
@@ -104,6 +201,11 @@ static CUresult enter_multicast(CUmemGenericAllocationHandle handle, struct cu_p
 	return *out != NULL && (*out)->multicast != NULL ? CUDA_SUCCESS : cu_leave(CUDA_ERROR_INVALID_VALUE);
 }
 
+static uint32_t bit_of(unsigned device)
+{
+	return 1U << cu.devices[device].card;
+}
+
 CU_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice dev)
 {
 	struct cu_physical *p;
@@ -111,15 +213,18 @@ CU_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUd
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	struct cu_multicast *m = p->multicast;
+	struct team *team = p->multicast->team;
 
 	if (dev < 0 || (unsigned)dev >= cu.count)
 		return cu_leave(CUDA_ERROR_INVALID_DEVICE);
 	if (!cu_multicast_supported((unsigned)dev))
 		return cu_leave(CUDA_ERROR_NOT_SUPPORTED);
-	if ((m->added >> dev & 1) != 0 || (unsigned)__builtin_popcount(m->added) == m->wanted)
-		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	m->added |= 1U << dev;
+	uint32_t bit = bit_of((unsigned)dev), added = team->added;
+
+	do {
+		if ((added & bit) != 0 || (unsigned)__builtin_popcount(added) >= team->wanted)
+			return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	} while (!atomic_compare_exchange_weak(&team->added, &added, added | bit));
 	return cu_leave(CUDA_SUCCESS);
 }
 
@@ -144,9 +249,11 @@ static CUresult bind(struct cu_physical *object, uint64_t offset, struct cu_phys
 	    (bytes | offset | memory_offset) % CU_PAGE_BYTES != 0 || bytes > object->bytes ||
 	    offset > object->bytes - bytes || bytes > memory->bytes || memory_offset > memory->bytes - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((unsigned)__builtin_popcount(m->added) != m->wanted) /* first all devices, then memory */
+	if (m->page != NULL && memory->fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;                             /* only memory that can be shared, too */
+	if ((unsigned)__builtin_popcount(m->team->added) != m->team->wanted) /* first all devices, then memory */
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((m->added >> memory->device & 1) == 0)
+	if ((m->team->added & bit_of(memory->device)) == 0)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (taken(m, memory->device, offset, bytes))
 		return CUDA_ERROR_INVALID_VALUE;

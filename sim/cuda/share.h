@@ -9,7 +9,7 @@
 
 struct cu_region;
 
-enum cu_share_kind { CU_SHARE_REGION = 1, CU_SHARE_PHYSICAL, CU_SHARE_POOL };
+enum cu_share_kind { CU_SHARE_REGION = 1, CU_SHARE_PHYSICAL, CU_SHARE_POOL, CU_SHARE_MULTICAST };
 
 struct cu_note {
 	uint64_t magic;
@@ -21,7 +21,8 @@ struct cu_note {
 	uint64_t bytes; /* of memory, whole pages; 0 for a pool */
 };
 
-/* A memory file of note->bytes and the note, whose magic this fills in; -1 where there is none to be had. */
+/* A memory file of note->bytes and, in a page of its own behind them, the note, whose magic this fills in; -1 where
+ * there is none to be had. */
 int cu_share_file(struct cu_note *note);
 /* What a descriptor is, checked against the file's size; false where it is none of ours. */
 bool cu_share_read(int fd, struct cu_note *out);

@@ -168,13 +168,17 @@ CUresult cu_physical_import(CUmemGenericAllocationHandle *out, int take_fd, uint
 	return add(p, out);
 }
 
-CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m)
+CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m,
+			       int take_fd)
 {
 	struct cu_physical *p = calloc(1, sizeof *p);
 
-	if (p == NULL)
+	if (p == NULL) {
+		if (take_fd >= 0)
+			close(take_fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*p = (struct cu_physical) { .bytes = bytes, .refs = 1, .free_of_charge = true, .fd = -1 };
+	}
+	*p = (struct cu_physical) { .bytes = bytes, .refs = 1, .free_of_charge = true, .fd = take_fd };
 	CUresult rc = add(p, out);
 
 	if (rc == CUDA_SUCCESS)

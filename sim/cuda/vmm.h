@@ -32,8 +32,9 @@ void cu_physical_put(struct cu_physical *p); /* frees it where nothing keeps it 
 /* Another process's memory; takes the descriptor of its memory file, also on failure. */
 CUresult cu_physical_import(CUmemGenericAllocationHandle *out, int take_fd, uint64_t bytes,
 			    const CUmemAllocationProp *prop);
-/* An object without memory; takes m on success. */
-CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m);
+/* An object without memory; takes m on success, and the descriptor, -1 where it has none, always. */
+CUresult cu_physical_multicast(CUmemGenericAllocationHandle *out, uint64_t bytes, struct cu_multicast *take_m,
+			       int take_fd);
 
 struct cu_mapping *cu_mapping_at(const struct cu_region *r, CUdeviceptr ptr); /* NULL: nothing mapped there */
 /* Host memory behind ptr; NULL where access is not given. */

@@ -5,6 +5,7 @@
 
 #include "core/cleanup.h"
 #include "sim/cuda/handles.h"
+#include "sim/cuda/multicast.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/share.h"
 #include "sim/cuda/vmm.h"
@@ -28,26 +29,39 @@ CU_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocatio
 
 	if (fd < 0)
 		return cu_leave(CUDA_ERROR_OPERATING_SYSTEM);
+	if (p->multicast != NULL)
+		cu_multicast_shared(p->multicast);
 	*(int *)out = fd;
 	return cu_leave(CUDA_SUCCESS);
+}
+
+static CUresult import_memory(CUmemGenericAllocationHandle *out, int take_fd, const struct cu_note *note)
+{
+	unsigned device = cu_share_device(note->card);
+
+	if (device == cu.count) {
+		close(take_fd);
+		return CUDA_ERROR_INVALID_DEVICE;
+	}
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .requestedHandleTypes = (int)note->handle_types,
+				     .location = { CU_MEM_LOCATION_TYPE_DEVICE, (int)device } };
+
+	return cu_physical_import(out, take_fd, note->bytes, &prop);
 }
 
 static CUresult import_physical(CUmemGenericAllocationHandle *out, int fd)
 {
 	struct cu_note note;
 
-	if (!cu_share_read(fd, &note) || note.kind != CU_SHARE_PHYSICAL)
+	if (!cu_share_read(fd, &note) || (note.kind != CU_SHARE_PHYSICAL && note.kind != CU_SHARE_MULTICAST))
 		return CUDA_ERROR_INVALID_VALUE;
-	unsigned device = cu_share_device(note.card);
-
-	if (device == cu.count)
-		return CUDA_ERROR_INVALID_DEVICE;
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .requestedHandleTypes = (int)note.handle_types,
-				     .location = { CU_MEM_LOCATION_TYPE_DEVICE, (int)device } };
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the caller may close his */
 
-	return own < 0 ? CUDA_ERROR_OPERATING_SYSTEM : cu_physical_import(out, own, note.bytes, &prop);
+	if (own < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	return note.kind == CU_SHARE_MULTICAST ? cu_multicast_import(out, own, note.bytes)
+					       : import_memory(out, own, &note);
 }
 
 CU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *os_handle,

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "core/macros.h"
 #include "fixture.h"
 
@@ -129,11 +131,47 @@ static void wrong_device(void **state HM_UNUSED)
 	assert_cuda(cuMemRelease(mc));
 }
 
+/* The devices that one process adds count for all; what is bound stays when the object goes. */
+static void shared(void **state HM_UNUSED)
+{
+	CUmulticastObjectProp prop = pair;
+	CUmemAllocationProp memory = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				       .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	CUmemGenericAllocationHandle mc, theirs, mine = memory_on(0, 2 * MIB), good;
+	int fd = -1;
+
+	assert_cuda(cuMulticastCreate(&mc, &prop));
+	assert_int_equal(cuMemExportToShareableHandle(&fd, mc, 1, 0), CUDA_ERROR_INVALID_VALUE); /* not asked for */
+	assert_cuda(cuMemRelease(mc));
+	prop.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	assert_cuda(cuMulticastCreate(&mc, &prop));
+	assert_cuda(cuMulticastAddDevice(mc, 0));
+	assert_cuda(cuMemExportToShareableHandle(&fd, mc, 1, 0));
+	assert_cuda(cuMemImportFromShareableHandle(&theirs, (void *)(intptr_t)fd, 1)); // NOLINT
+	close(fd);
+	assert_int_equal(cuMulticastAddDevice(theirs, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMulticastAddDevice(theirs, 1));
+	assert_int_equal(cuMulticastBindMem(mc, 0, mine, 0, 2 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMemCreate(&good, 2 * MIB, &memory, 0));
+	assert_cuda(cuMulticastBindMem(mc, 0, good, 0, 2 * MIB, 0));
+	assert_cuda(cuMulticastUnbind(mc, 0, 0, 2 * MIB));
+	assert_cuda(cuMulticastBindMem(theirs, 0, good, 0, 2 * MIB, 0));
+	assert_cuda(cuMemRelease(good));
+	assert_cuda(cuMemRelease(mc));
+	assert_cuda(cuMulticastUnbind(theirs, 0, 0, 2 * MIB));
+	assert_int_equal(free_bytes(), ROOM_BYTES - 2 * MIB); /* `mine` */
+	assert_cuda(cuMemRelease(mine));
+	assert_cuda(cuMemRelease(theirs));
+	assert_int_equal(free_bytes(), ROOM_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
-		TEST(supported), TEST(binds_keep_memory), TEST(bound_by_address), TEST(refused), TEST(wrong_device),
+		TEST(supported), TEST(binds_keep_memory), TEST(bound_by_address),
+		TEST(refused),   TEST(wrong_device),      TEST(shared),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }
