@@ -286,6 +286,33 @@ bool track_ref(struct track *t, struct record *spare)
 	return used;
 }
 
+static void unlink_this(struct track *t, struct record *r)
+{
+	uint32_t *at = bucket_of(t, hash_of(r->kind, r->key));
+
+	while (*at != 0 && *at != r->number)
+		at = &record_at(t, *at)->next;
+	if (*at != 0)
+		*at = r->next;
+}
+
+bool track_count(struct track *t, struct record *r, int refs, int mappings)
+{
+	_Atomic uint32_t *word = lock_of(t, hash_of(r->kind, r->key));
+	bool gone;
+
+	lock(word);
+	if (refs > 0 || r->refs > 0)
+		r->refs += (unsigned)refs;
+	if (mappings > 0 || r->mappings > 0)
+		r->mappings += (unsigned)mappings;
+	gone = r->refs == 0 && r->mappings == 0;
+	if (gone)
+		unlink_this(t, r);
+	unlock(word);
+	return gone;
+}
+
 bool track_unref(struct track *t, enum track_kind kind, uint64_t key)
 {
 	uint64_t hash = hash_of(kind, key);

@@ -24,19 +24,22 @@ enum track_kind {
 	TRACK_MAPPING, /* of a handle */
 	TRACK_POOL,
 	TRACK_ARRAY, /* and mipmapped arrays */
+	TRACK_BIND,  /* of a handle to a multicast object; `bytes` is the object's record, not a charge */
 	TRACK_GRAPH, /* an instantiated graph with memory nodes: `bytes` is what a launch needs, not a charge */
 };
 
 struct record {
 	uint64_t key;
 	uint64_t bytes; /* charged for it */
-	uint64_t owner; /* a pointer's or an array's context, a pointer's pool; a mapping's handle */
+	uint64_t owner; /* a pointer's or an array's context, a pointer's pool; what a mapping or a bind keeps: a record
+			 */
 	uint32_t number, next;
 	uint32_t refs;     /* a page's allocations; a handle's references */
-	uint32_t mappings; /* a handle's */
+	uint32_t mappings; /* of a handle, and what else keeps its memory */
 	uint8_t kind, card;
 	uint8_t pooled;
-	uint8_t small; /* its charge stands in its pages */
+	uint8_t small;  /* its charge stands in its pages; a handle: of a multicast object */
+	uint8_t shared; /* a handle that other processes may have */
 };
 
 struct track {
@@ -67,6 +70,8 @@ void track_release(struct track *t, enum track_kind kind, uint64_t key);
 bool track_ref_known(struct track *t, enum track_kind kind, uint64_t key);
 /* The same, filing `spare` (its kind and key set) where there is none. True: spare was used. */
 bool track_ref(struct track *t, struct record *spare);
+/* Changes the counts of a record that is in; neither goes below 0. True: both are 0 now, and the record is out. */
+bool track_count(struct track *t, struct record *r, int refs, int mappings);
 /* One reference less. True: it was the last, and the record is gone. */
 bool track_unref(struct track *t, enum track_kind kind, uint64_t key);
 

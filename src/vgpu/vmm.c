@@ -1,5 +1,6 @@
 /* Virtual memory management: a handle's memory lives while it has a reference or a mapping, and is charged as long. */
 #include "vgpu/booking.h"
+#include "vgpu/handle.h"
 #include "vgpu/hooks.h"
 
 static bool on_device(const CUmemAllocationProp *prop)
@@ -31,58 +32,143 @@ VGPU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes
 	return rc;
 }
 
-/* Changes a handle's counts; what has neither reference nor mapping left is returned. */
-static void count(struct vgpu *v, CUmemGenericAllocationHandle handle, int refs, int mappings)
+/* A handle without a charge: another's memory, a multicast object, or another value for `same`, which it keeps. */
+static bool add_handle(struct vgpu *v, CUmemGenericAllocationHandle handle, struct record *same)
 {
-	struct record *r = track_hold(&v->track, TRACK_HANDLE, handle);
-	bool gone;
+	struct record *r = track_new(&v->track);
 
 	if (r == NULL)
-		return; /* imported, or not device memory: no charge of ours */
-	if (refs > 0 || r->refs > 0)
-		r->refs += (unsigned)refs;
-	if (mappings > 0 || r->mappings > 0)
-		r->mappings += (unsigned)mappings;
-	gone = r->refs == 0 && r->mappings == 0;
-	track_release(&v->track, TRACK_HANDLE, handle);
-	if (!gone)
-		return;
-	r = track_take(&v->track, TRACK_HANDLE, handle);
-	if (r == NULL)
+		return false;
+	r->kind = TRACK_HANDLE;
+	r->key = handle;
+	r->owner = (uintptr_t)same;
+	r->card = same != NULL ? same->card : 0;
+	r->refs = 1;
+	r->shared = same == NULL;
+	track_put(&v->track, r);
+	return true;
+}
+
+static void change(struct vgpu *v, struct record *r, int refs, int mappings)
+{
+	if (!track_count(&v->track, r, refs, mappings))
 		return;
 	vgpu_uncharge(v, &v->cards[r->card], r->bytes);
-	track_free(&v->track, r);
+	if (r->owner != 0)
+		handle_drop(v, (struct record *)(uintptr_t)r->owner); // NOLINT
+	if (r->small)
+		multicast_ended(v, r);
+	else
+		track_free(&v->track, r);
+}
+
+struct record *handle_keep(struct vgpu *v, CUmemGenericAllocationHandle handle)
+{
+	struct record *r = track_hold(&v->track, TRACK_HANDLE, handle);
+
+	if (r == NULL)
+		return NULL;
+	r->mappings++;
+	track_release(&v->track, TRACK_HANDLE, handle);
+	return r;
+}
+
+void handle_drop(struct vgpu *v, struct record *r)
+{
+	if (r != NULL)
+		change(v, r, 0, -1);
+}
+
+struct search {
+	uint64_t ptr, base; /* 0: not found */
+};
+
+static void look_at(const struct record *r, void *arg)
+{
+	struct search *s = arg;
+
+	if (r->kind == TRACK_MAPPING && s->ptr >= r->key && s->ptr - r->key < r->bytes)
+		s->base = r->key;
+}
+
+struct record *handle_keep_mapped(struct vgpu *v, CUdeviceptr ptr)
+{
+	struct search s = { .ptr = ptr };
+	struct record *r, *kept;
+
+	track_each(&v->track, look_at, &s);
+	r = s.base != 0 ? track_hold(&v->track, TRACK_MAPPING, s.base) : NULL;
+	if (r == NULL)
+		return NULL;
+	kept = (struct record *)(uintptr_t)r->owner; // NOLINT
+	track_release(&v->track, TRACK_MAPPING, s.base);
+	if (kept != NULL)
+		track_count(&v->track, kept, 0, 1);
+	return kept;
 }
 
 VGPU_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
+	struct vgpu *v = vgpu_get();
+	struct record *r = v != NULL ? handle_keep(v, handle) : NULL;
 	CUresult rc = REAL(cuMemRelease)(handle);
-	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 
-	if (v != NULL)
-		count(v, handle, -1, 0);
+	if (r != NULL)
+		change(v, r, rc == CUDA_SUCCESS ? -1 : 0, -1);
 	return rc;
 }
 
+static bool add_reference(struct vgpu *v, CUmemGenericAllocationHandle handle)
+{
+	struct record *r = handle_keep(v, handle);
+
+	if (r != NULL)
+		change(v, r, 1, -1);
+	return r != NULL;
+}
+
+/* The driver promises the value that was mapped. Where it gives another one, that one keeps the memory, too. */
 VGPU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ptr)
 {
 	CUresult rc = REAL(cuMemRetainAllocationHandle)(out, ptr);
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	struct record *kept;
 
-	if (v != NULL)
-		count(v, *out, 1, 0);
-	return rc;
+	if (v == NULL || add_reference(v, *out))
+		return rc;
+	kept = handle_keep_mapped(v, (uintptr_t)ptr);
+	if (kept == NULL || add_handle(v, *out, kept))
+		return rc;
+	REAL(cuMemRelease)(*out);
+	handle_drop(v, kept);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Another handle of memory that its owner pays for; or one more reference of our own. */
+/* Another handle of memory that its owner pays for; or one more reference of our own. It gets a record without a
+ * charge, since it may be a multicast object. */
 VGPU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *os_handle,
 						    CUmemAllocationHandleType type)
 {
 	CUresult rc = REAL(cuMemImportFromShareableHandle)(out, os_handle, type);
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 
-	if (v != NULL)
-		count(v, *out, 1, 0);
+	if (v == NULL || add_reference(v, *out) || add_handle(v, *out, NULL))
+		return rc;
+	REAL(cuMemRelease)(*out);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+VGPU_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+						  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	CUresult rc = REAL(cuMemExportToShareableHandle)(out, handle, type, flags);
+	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	struct record *r = v != NULL ? handle_keep(v, handle) : NULL;
+
+	if (r != NULL) {
+		r->shared = 1;
+		handle_drop(v, r);
+	}
 	return rc;
 }
 
@@ -90,24 +176,25 @@ VGPU_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUme
 			      unsigned long long flags)
 {
 	struct vgpu *v = vgpu_get();
-	struct record *r = v != NULL ? track_new(&v->track) : NULL;
+	struct record *r = v != NULL ? track_new(&v->track) : NULL, *kept;
 	CUresult rc;
 
-	if (v != NULL && r == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	rc = REAL(cuMemMap)(ptr, bytes, offset, handle, flags);
 	if (v == NULL)
-		return rc;
+		return REAL(cuMemMap)(ptr, bytes, offset, handle, flags);
+	if (r == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	kept = handle_keep(v, handle);
+	rc = REAL(cuMemMap)(ptr, bytes, offset, handle, flags);
 	if (rc != CUDA_SUCCESS) {
 		track_free(&v->track, r);
+		handle_drop(v, kept);
 		return rc;
 	}
 	r->kind = TRACK_MAPPING;
 	r->key = ptr;
 	r->bytes = bytes;
-	r->owner = handle;
+	r->owner = (uintptr_t)kept;
 	track_put(&v->track, r);
-	count(v, handle, 0, 1);
 	return rc;
 }
 
@@ -122,7 +209,7 @@ static void unmap_records(struct vgpu *v, CUdeviceptr ptr, size_t bytes)
 		if (r == NULL || r->bytes == 0)
 			return;
 		at += r->bytes;
-		count(v, r->owner, 0, -1);
+		handle_drop(v, (struct record *)(uintptr_t)r->owner); // NOLINT
 		track_free(&v->track, r);
 	}
 }

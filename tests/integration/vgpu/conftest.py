@@ -106,13 +106,13 @@ class Container:
         return json.loads(out) if out.strip() else None
 
 
-def nodes(context_mib):
+def nodes(context_mib, source="sim/nodes/t4x2.yaml"):
     """A node whose contexts take so much of a card."""
     if not can_unshare():
         pytest.skip("needs mount namespaces (root, or user namespaces)")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
-    text = (REPO / "sim/nodes/t4x2.yaml").read_text()
-    description = folder / "t4x2.yaml"
+    text = (REPO / source).read_text()
+    description = folder / "node.yaml"
     description.write_text(re.sub(r"context_mib: \d+", f"context_mib: {context_mib}", text))
     n = Node(folder, description)
     yield n
@@ -126,9 +126,25 @@ def node():
     yield from nodes(context_mib=0)
 
 
+@pytest.fixture(scope="session")
+def switched_node():
+    """Two cards that can be in a multicast object."""
+    yield from nodes(context_mib=0, source="tests/unit/sim/cuda/node_switch.yaml")
+
+
 @pytest.fixture
 def container(node, short_tmp):
     """container(memory=...): limits and region of that many bytes on each card."""
+    yield from containers(node, short_tmp)
+
+
+@pytest.fixture
+def switched(switched_node, short_tmp):
+    """As container, on the node with a switch."""
+    yield from containers(switched_node, short_tmp)
+
+
+def containers(node, short_tmp):
     made = []
 
     def make(memory=None, limits=None, region=True):
@@ -138,7 +154,7 @@ def container(node, short_tmp):
             c.make_region(memory)
         return c
 
-    return make
+    yield make
 
 
 @pytest.fixture(scope="session")
