@@ -224,7 +224,12 @@ enum sim_result sim_work_end_ns(unsigned card, uint64_t ticket, uint64_t *ns)
 
 enum sim_result sim_sleep_until(uint64_t ns)
 {
-	struct sim_request q = { .op = SIM_OP_SLEEP, .a = ns };
+	return sim_sleep_together(ns, 0);
+}
+
+enum sim_result sim_sleep_together(uint64_t ns, unsigned waits)
+{
+	struct sim_request q = { .op = SIM_OP_SLEEP, .a = ns, .b = waits };
 	enum sim_result r = sim_attach();
 	bool said = false;
 

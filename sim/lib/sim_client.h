@@ -49,7 +49,9 @@ uint64_t sim_now_ns(void);                                     /* the node's clo
  * before. SIM_NOT_FOUND: not reached yet, or more than SIM_RUN_LOG interruptions ago, or nothing was ever queued. */
 enum sim_result sim_work_end_ns(unsigned card, uint64_t ticket, uint64_t *ns);
 enum sim_result sim_sleep_until(uint64_t ns); /* the node's clock; advances a virtual one */
-enum sim_result sim_sync(void);               /* all cards' engines up to now, utilisation samples with them */
+/* The same; a virtual clock stands still until so many wait (0: it does not ask), as where several begin together. */
+enum sim_result sim_sleep_together(uint64_t ns, unsigned waits);
+enum sim_result sim_sync(void); /* all cards' engines up to now, utilisation samples with them */
 
 /* Fault injection for `call` (an NVML name) on a card: the code to answer, or 0. `nvml-hang` sleeps inside. */
 int sim_nvml_fault(unsigned card, const char *call);

@@ -10,7 +10,7 @@ enum sim_op {
 	SIM_OP_HELLO = 1, /* reply carries the state's descriptor */
 	SIM_OP_JOIN,      /* a process number; a: 1 for a holder. Reply a: the number */
 	SIM_OP_WAIT,      /* virtual clock: wake me when `a` is done on `card`. No reply */
-	SIM_OP_SLEEP,     /* virtual clock: wake me at time `a`. No reply */
+	SIM_OP_SLEEP,     /* virtual clock: wake me at time `a`, and let it stand until `b` waits are there. No reply */
 	SIM_OP_SYNC,      /* run all engines up to now */
 	/* Control: for the daemon's own user and root. */
 	SIM_OP_XID,        /* card, a: number */
@@ -25,7 +25,7 @@ enum sim_op {
 
 struct sim_request {
 	uint32_t op, card;
-	uint64_t a;
+	uint64_t a, b;
 	char text[SIM_CALL_BYTES];
 };
 

@@ -158,7 +158,7 @@ struct sim_process {
 	_Atomic uint32_t holder;     /* a stray process made by `hami-simctl gpu N hold` */
 	_Atomic uint32_t wake;       /* futex: bumped when something it waits for may have happened */
 	_Atomic uint32_t activity;   /* bumped by each submit: tells a busy process from an idle one */
-	_Atomic uint32_t computes;   /* has ever submitted work: the virtual clock waits for it */
+	_Atomic uint32_t computes;   /* has submitted work or waited: the virtual clock waits for it */
 	_Atomic uint64_t join;       /* unique per join: a process whose number was taken away notices */
 } __attribute__((aligned(64)));
 

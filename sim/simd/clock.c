@@ -1,16 +1,27 @@
 /* The virtual clock stands still while anybody who computes is at work, so that a result does not depend on how fast
  * this machine is:
- * 1. A process that waits (for a ticket, or for a time) says so.
- * 2. When each process that ever submitted work either waits or did nothing for GRACE_MS (it reads its input, say), the
- *    clock moves to the next moment at which something happens on a card, again and again until a wait is over.
+ * 1. A process that waits (for a ticket, or for a time) says so, on any of its connections.
+ * 2. When each process that ever submitted work or waited either waits or did nothing for GRACE_MS (it reads its
+ *    input, say; one that the machine keeps from running is at work), the clock moves to the next moment at which
+ *    something happens on a card, again and again until a wait is over. Where a wait is one of several that are to
+ *    begin together, it does so only when all those are there.
  * 3. That process is woken and the clock stands still again. */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/fmt.h"
 #include "sim/lib/engine.h"
 #include "sim/simd/server.h"
 
-enum { GRACE_MS = 50, MAX_WAITS = 65536 };
+enum {
+	GRACE_MS = 50,
+	RUNNABLE_GRACES = 40, /* whoever spins for so long without a word waits as well */
+	MAX_WAITS = 65536
+};
 
 /* 146 years: no sum of times overflows below it. */
 static const uint64_t max_ns = UINT64_MAX / 4;
@@ -46,8 +57,11 @@ int clock_wait(struct server *s, struct client *c, const struct sim_request *q)
 	w = count < MAX_WAITS ? malloc(sizeof *w) : NULL;
 	if (w == NULL)
 		return -HM_ENOMEM;
-	*w = (struct wait) { .client = c, .sleeps = q->op == SIM_OP_SLEEP, .card = q->card, .at = q->a };
+	*w = (struct wait) {
+		.client = c, .sleeps = q->op == SIM_OP_SLEEP, .card = q->card, .at = q->a, .together = q->b
+	};
 	link_append(&s->waits, &w->on);
+	atomic_store(&s->node->processes[c->process].computes, 1);
 	clock_turn(s);
 	return 0;
 }
@@ -62,6 +76,25 @@ void clock_forget(struct server *s, const struct client *c)
 	}
 }
 
+/* libcuda, NVML and others in one process have a connection each. */
+static bool is_same_process(const struct client *a, const struct client *b)
+{
+	return a == b || (a->pid != 0 && a->pid == b->pid);
+}
+
+static void set_at_work(struct server *s, const struct client *who)
+{
+	LIST_FOR_EACH (&s->clients, l) {
+		struct client *c = HM_CONTAINER(l, struct client, on);
+
+		if (c->process == NO_PROCESS || !is_same_process(c, who))
+			continue;
+		c->idle = false;
+		c->graces = 0;
+		c->seen_activity = atomic_load(&s->node->processes[c->process].activity);
+	}
+}
+
 /* Ends the waits that are over; their processes are at work from now on. */
 static void end_waits(struct server *s)
 {
@@ -72,8 +105,7 @@ static void end_waits(struct server *s)
 		if (!is_over(s, w))
 			continue;
 		wait_free(w);
-		c->idle = false;
-		c->seen_activity = atomic_load(&s->node->processes[c->process].activity);
+		set_at_work(s, c);
 		server_wake(s, c->process);
 	}
 }
@@ -81,9 +113,69 @@ static void end_waits(struct server *s)
 static bool waits(const struct server *s, const struct client *c)
 {
 	LIST_FOR_EACH (&s->waits, l)
-		if (HM_CONTAINER(l, struct wait, on)->client == c)
+		if (is_same_process(HM_CONTAINER(l, struct wait, on)->client, c))
 			return true;
 	return false;
+}
+
+static bool all_are_there(const struct server *s)
+{
+	uint64_t wanted = 0, count = 0;
+
+	LIST_FOR_EACH (&s->waits, l) {
+		wanted = HM_MAX(wanted, HM_CONTAINER(l, struct wait, on)->together);
+		count++;
+	}
+	return count >= wanted;
+}
+
+/* Does the machine let a thread of it run, or would it if it had time? */
+static bool is_runnable(const struct client *c)
+{
+	char path[64], line[512];
+	bool runs = false;
+	DIR *tasks;
+
+	hm_fmt(path, sizeof path, "/proc/%u/task", c->pid);
+	tasks = opendir(path);
+	for (struct dirent *d; tasks != NULL && !runs && (d = readdir(tasks)) != NULL;) {
+		const char *name_end;
+		size_t n = 0;
+		FILE *f;
+
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		hm_fmt(path, sizeof path, "/proc/%u/task/%.16s/stat", c->pid, d->d_name);
+		f = fopen(path, "re");
+		if (f != NULL) {
+			n = fread(line, 1, sizeof line - 1, f);
+			fclose(f);
+		}
+		line[n] = '\0';
+		name_end = strrchr(line, ')');
+		runs = name_end != NULL && (name_end[1] == ' ' && (name_end[2] == 'R' || name_end[2] == 'D'));
+	}
+	if (tasks != NULL)
+		closedir(tasks);
+	return runs;
+}
+
+void clock_grace_over(struct server *s)
+{
+	LIST_FOR_EACH (&s->clients, l) {
+		struct client *c = HM_CONTAINER(l, struct client, on);
+		uint32_t activity;
+
+		if (c->process == NO_PROCESS)
+			continue;
+		activity = atomic_load(&s->node->processes[c->process].activity);
+		if (activity != c->seen_activity)
+			c->graces = 0;
+		else if (++c->graces >= RUNNABLE_GRACES || !is_runnable(c))
+			c->idle = true;
+		c->seen_activity = activity;
+	}
+	clock_turn(s);
 }
 
 static bool somebody_works(struct server *s)
@@ -155,7 +247,7 @@ void clock_turn(struct server *s)
 {
 	for (;;) {
 		end_waits(s);
-		if (list_empty(&s->waits))
+		if (list_empty(&s->waits) || !all_are_there(s))
 			return;
 		if (somebody_works(s)) {
 			loop_timer_arm(s->grace, GRACE_MS);

@@ -318,19 +318,7 @@ static void tick(void *arg)
 
 static void grace_over(void *arg)
 {
-	struct server *s = arg;
-
-	LIST_FOR_EACH (&s->clients, l) {
-		struct client *c = HM_CONTAINER(l, struct client, on);
-		uint32_t activity;
-
-		if (c->process == NO_PROCESS)
-			continue;
-		activity = atomic_load(&s->node->processes[c->process].activity);
-		c->idle = c->idle || activity == c->seen_activity;
-		c->seen_activity = activity;
-	}
-	clock_turn(s);
+	clock_grace_over(arg);
 }
 
 static void driver_back(void *arg)

@@ -37,6 +37,7 @@ struct client {
 	unsigned process;       /* number, or NO_PROCESS */
 	bool idle;              /* virtual clock: did nothing for a grace time, so nobody waits for it */
 	uint32_t seen_activity; /* at the last look */
+	unsigned graces;        /* grace times in a row in which it did nothing but run */
 };
 
 struct wait {
@@ -45,6 +46,7 @@ struct wait {
 	bool sleeps; /* until `at`, else for ticket `at` on `card` */
 	unsigned card;
 	uint64_t at;
+	uint64_t together; /* the clock stands until so many waits are there */
 };
 
 /* The socket in s->dir. -HM_EEXIST where another daemon serves there. */
@@ -72,5 +74,6 @@ void control_run(struct server *s, const struct sim_request *q, struct sim_reply
 int clock_wait(struct server *s, struct client *c, const struct sim_request *q) HM_MUST_USE;
 void clock_forget(struct server *s, const struct client *c); /* its waits */
 void clock_turn(struct server *s);                           /* moves on if all that compute wait */
+void clock_grace_over(struct server *s);                     /* who did nothing for so long is idle */
 
 #endif

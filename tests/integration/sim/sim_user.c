@@ -1,6 +1,6 @@
 /* sim_user: one command a line on stdin, one answer a line on stdout, "<sim_result> <number>". Commands: charge CARD
  * BYTES, release CARD BYTES, used CARD, own CARD, submit CARD NS, wait CARD TICKET, end CARD TICKET, done CARD TICKET,
- * now, sleep NS, fork (the child goes on reading, the parent waits for it), closefds, lockdie CARD,
+ * now, sleep NS, meet 0 PROCESSES, fork (the child goes on reading, the parent waits for it), closefds, lockdie CARD,
  * rawfork. */
 #include <inttypes.h>
 #include <signal.h>
@@ -87,6 +87,15 @@ static enum sim_result sleep_ns(unsigned card, uint64_t ns, uint64_t *out)
 	return r;
 }
 
+static enum sim_result meet(unsigned card, uint64_t processes, uint64_t *out)
+{
+	enum sim_result r = sim_sleep_together(sim_now_ns() + 1000000, (unsigned)processes);
+
+	(void)card;
+	*out = sim_now_ns();
+	return r;
+}
+
 /* As a program does that makes a daemon of itself. */
 static enum sim_result close_fds(unsigned card, uint64_t argument, uint64_t *out)
 {
@@ -156,6 +165,7 @@ static const struct call calls[] = {
 	{ "done", is_done },
 	{ "now", now },
 	{ "sleep", sleep_ns },
+	{ "meet", meet },
 	{ "fork", fork_here },
 	{ "closefds", close_fds },
 	{ "lockdie", lock_and_die },

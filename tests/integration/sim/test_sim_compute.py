@@ -79,6 +79,19 @@ def test_virtual_clock_waits_for_one_who_is_about_to_submit(sim):
     assert ends == [6 * MS, 8 * MS]
 
 
+def test_virtual_clock_stands_until_all_are_there(sim):
+    sim.up("t4x2", "--clock=virtual")
+    users = [sim.user() for _ in range(3)]
+    begin = users[0]("now")[1]
+    for user in users[:2]:
+        user.send("meet", 0, 3)
+    time.sleep(0.2)
+    assert sim.status()["now_ns"] == begin
+    users[2].send("meet", 0, 3)
+    for user in users:
+        assert user.read() == (OK, begin + MS)
+
+
 def test_wall_clock_takes_its_time(sim):
     sim.up()
     user = sim.user()

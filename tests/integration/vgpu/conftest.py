@@ -38,13 +38,13 @@ UNSHARE = ["-m"] if os.geteuid() == 0 else ["-rm"]
 class Node:
     """A node of hami-simctl; run() starts children on it."""
 
-    def __init__(self, folder, description):
+    def __init__(self, folder, description, *options):
         missing = [name for name in NEEDED if not (BUILD / name).exists()]
         assert not missing, f"not built: {', '.join(missing)}"
         self.folder = folder
         self.env = {"PATH": "/usr/bin:/bin", "HAMI_SIM_DIR": str(folder / "sim"), "HAMI_BUILD": str(BUILD),
                     "LD_LIBRARY_PATH": str(BUILD / "sim"), "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
-        subprocess.run([BUILD / "bin/hami-simctl", "up", REPO / "sim/nodes" / description], check=True, env=self.env,
+        subprocess.run([BUILD / "bin/hami-simctl", "up", REPO / "sim/nodes" / description, *options], check=True, env=self.env,
                        capture_output=True)
         self.cards = [card["uuid"] for card in self.status()["cards"]]
 
@@ -159,16 +159,16 @@ def containers(node, short_tmp):
 
 @pytest.fixture(scope="session")
 def node_of():
-    """node_of("sm20.yaml"): a node of another description than t4x2."""
+    """node_of("sm20.yaml", "--clock=virtual"): a node of another description than t4x2, with options of hami-simctl."""
     if not can_unshare():
         pytest.skip("needs mount namespaces (root, or user namespaces)")
     made = {}
 
-    def make(description):
-        if description not in made:
+    def make(*arguments):
+        if arguments not in made:
             folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
-            made[description] = Node(folder, description)
-        return made[description]
+            made[arguments] = Node(folder, *arguments)
+        return made[arguments]
 
     yield make
     for n in made.values():

@@ -1,0 +1,57 @@
+"""What share of the card a container gets, in any window of 2 s after the first second, by the simulation's books on its
+virtual clock (shares.py). Real programs on the real libvgpu; all of them in `make bench`."""
+import pytest
+
+from shares import CARDS, MIXED, MS, WORKLOADS, Load, measure
+
+POINTS = 3
+
+
+def check(node, work, want, points=POINTS, **options):
+    got = measure(node, work, **options)
+    for g, percent in zip(got, want):
+        assert percent - points <= g.low and g.high <= percent + points, [(g.mean, g.low, g.high) for g in got]
+    return got
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_one_program(node_of, container_on, card, name):
+    """Shares differ by workload: each is there with some workload on each card."""
+    node, at = node_of(f"{card}.yaml", "--clock=virtual"), list(WORKLOADS).index(name)
+    for cores in {10 + 10 * (at % 9), 10 + 10 * ((at * 2 + 4) % 9), 30}:
+        check(node, [(container_on(node, cores), [WORKLOADS[name]])], [cores])
+
+
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("cores, loads", [
+    (40, [Load((MS,), 20), Load((3 * MS,), 3)]), (50, [Load((10 * MS,), 10), Load((MS // 5,), 50)]),
+    (20, [Load((MS // 2,), 4, kind="graph"), Load((MS,), 1)]), (60, [Load((MS,), 20)] * 3)])
+def test_processes_of_one_container(node_of, container_on, cores, loads, samples):
+    node = node_of("sm20.yaml", "--clock=virtual")
+    check(node, [(container_on(node, cores), loads)], [cores], samples=samples)
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("cores, loads", [
+    ((30, 70), [Load((MS,), 20), Load((MS,), 20)]), ((30, 70), [Load((10 * MS,), 10), Load((MS // 5,), 50)]),
+    ((30, 70), [Load((MS // 2,), 4, kind="graph"), Load((MS,), 11)]), ((30, 70), [Load(MIXED, 7), Load(MIXED, 11)]),
+    ((10, 20, 70), [Load((MS,), 7), Load((5 * MS,), 5), Load((MS,), 11)])])
+def test_containers_of_one_card(node_of, container_on, card, cores, loads):
+    node = node_of(f"{card}.yaml", "--clock=virtual")
+    got = check(node, [(container_on(node, c), [load]) for c, load in zip(cores, loads)], cores)
+    assert sum(g.mean for g in got) >= 95
+
+
+def test_who_has_no_limit_gets_the_rest(node_of, container_on):
+    node = node_of("sm20.yaml", "--clock=virtual")
+    got = check(node, [(container_on(node, 30), [Load((MS,), 20)]), (container_on(node, 100), [Load((MS,), 20)])], [30, 70])
+    assert sum(g.mean for g in got) >= 99
+
+
+def test_without_samples_a_container_gets_less_never_more(node_of, container_on):
+    """Spans contain the other's slices then."""
+    node = node_of("sm20.yaml", "--clock=virtual")
+    got = measure(node, [(container_on(node, cores), [Load((MS,), 20)]) for cores in (30, 70)], samples=False)
+    for g, cores in zip(got, (30, 70)):
+        assert cores / 2 <= g.low and g.high <= cores + 1
