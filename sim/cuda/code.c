@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/cuda/capture.h"
+#include "sim/cuda/context.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/space.h"
@@ -103,6 +104,18 @@ CUresult cu_code_in(struct CUmod_st *m, struct CUctx_st *ctx, struct cu_code **o
 	return CUDA_SUCCESS;
 }
 
+CUresult cu_function_load(struct CUfunc_st *f, struct CUctx_st *ctx)
+{
+	struct cu_code *code;
+
+	return cu_code_in(f->module, cu_context_owner(ctx), &code);
+}
+
+bool cu_function_is_loaded(const struct CUfunc_st *f, struct CUctx_st *ctx)
+{
+	return f->module->library == NULL || loaded_in(cu_context_owner(ctx), f->module->library) != NULL;
+}
+
 void cu_code_drop(struct CUctx_st *ctx)
 {
 	LIST_FOR_EACH (&ctx->loaded, it)
@@ -134,7 +147,7 @@ CU_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *bytes, CUmodul
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	rc = cu_handle_is(m, CU_MODULE) ? cu_code_in(m, ctx, &code) : CUDA_ERROR_INVALID_HANDLE;
+	rc = cu_handle_is(m, CU_MODULE) ? cu_code_in(m, cu_context_owner(ctx), &code) : CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned i = 0; rc == CUDA_SUCCESS && i < m->ptx.variable_count; i++) {
 		const struct ptx_variable *v = &m->ptx.variables[i];
 

@@ -51,6 +51,40 @@ CU_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction function)
 	return cu_leave(CUDA_SUCCESS);
 }
 
+static CUresult enter_function_here(CUfunction handle, struct CUfunc_st **out, struct CUctx_st **ctx)
+{
+	CUresult rc = cu_enter_context(ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	*out = cu_function_get(handle);
+	return *out != NULL ? CUDA_SUCCESS : cu_leave(CUDA_ERROR_INVALID_HANDLE);
+}
+
+CU_EXPORT CUresult cuFuncLoad(CUfunction function)
+{
+	struct CUfunc_st *f;
+	struct CUctx_st *ctx;
+	CUresult rc = enter_function_here(function, &f, &ctx);
+
+	return rc == CUDA_SUCCESS ? cu_leave(cu_function_load(f, ctx)) : rc;
+}
+
+CU_EXPORT CUresult cuFuncIsLoaded(int *out, CUfunction function)
+{
+	struct CUfunc_st *f;
+	struct CUctx_st *ctx;
+
+	if (out == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult rc = enter_function_here(function, &f, &ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	*out = cu_function_is_loaded(f, ctx);
+	return cu_leave(CUDA_SUCCESS);
+}
+
 CU_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction function)
 {
 	struct CUfunc_st *f;

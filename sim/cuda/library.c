@@ -114,14 +114,42 @@ CU_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary lib)
 	return cu_leave(CUDA_SUCCESS);
 }
 
-CU_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
+CU_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned count, CUlibrary lib)
 {
-	if (out == NULL)
+	if (out == NULL || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult rc = cu_enter();
+	CUresult rc = enter_library(lib);
+
+	if (rc == CUDA_SUCCESS)
+		cu_functions_list(&lib->module, (const void **)out, count);
+	return rc == CUDA_SUCCESS ? cu_leave(rc) : rc;
+}
+
+CU_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *out, size_t *bytes, CUlibrary lib, const char *name)
+{
+	CUresult rc = enter_library(lib);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	*out = cu_function_get(kernel);
-	return cu_leave(*out != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+	cu_leave(CUDA_SUCCESS);
+	return cuModuleGetGlobal_v2(out, bytes, &lib->module, name);
+}
+
+/* The function of the current context, whose code comes with it. */
+CU_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
+{
+	struct CUctx_st *ctx;
+	struct CUfunc_st *f;
+
+	if (out == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult rc = cu_enter_context(&ctx);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	f = cu_function_get(kernel);
+	rc = f != NULL ? cu_function_load(f, ctx) : CUDA_ERROR_INVALID_HANDLE;
+	if (rc == CUDA_SUCCESS)
+		*out = f;
+	return cu_leave(rc);
 }

@@ -115,6 +115,12 @@ CU_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned
 	return load(out, image);
 }
 
+/* Its text again, as images of other forms are not modelled. */
+CU_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+	return load(out, image);
+}
+
 char *cu_image_read(const char *path, CUresult *rc)
 {
 	hm_auto_fd fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -199,6 +205,26 @@ CU_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *
 	CUresult rc = enter_module(m);
 
 	return rc == CUDA_SUCCESS ? cu_leave(cu_function_find(m, name, out)) : rc;
+}
+
+unsigned cu_functions_list(struct CUmod_st *m, const void **out, unsigned room)
+{
+	unsigned n = HM_MIN(room, m->ptx.count);
+
+	for (unsigned i = 0; i < n; i++)
+		out[i] = &m->functions[i];
+	return n;
+}
+
+CU_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned count, CUmodule m)
+{
+	if (out == NULL || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult rc = enter_module(m);
+
+	if (rc == CUDA_SUCCESS)
+		cu_functions_list(m, (const void **)out, count);
+	return rc == CUDA_SUCCESS ? cu_leave(rc) : rc;
 }
 
 CU_EXPORT CUresult cuModuleGetFunctionCount(unsigned *out, CUmodule m)

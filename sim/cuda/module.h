@@ -46,6 +46,8 @@ struct CUlib_st {
 CUresult cu_module_fill(struct CUmod_st *m, const char *image, unsigned device);
 void cu_module_clear(struct CUmod_st *m);
 CUresult cu_function_find(const struct CUmod_st *m, const char *name, struct CUfunc_st **out); /* or NOT_FOUND */
+/* Handles of the first `room` functions; they serve as kernels too. */
+unsigned cu_functions_list(struct CUmod_st *m, const void **out, unsigned room);
 /* A file's text, NUL-terminated, on the heap; NULL and a code where it cannot be read. Needs no lock. */
 char *cu_image_read(const char *path, CUresult *rc);
 
@@ -57,6 +59,9 @@ CUresult cu_code_load(const struct ptx *p, struct CUctx_st *ctx, struct cu_code 
 void cu_code_unload(struct cu_code *code);
 /* Where the module's memory in a context is; loads a library's on its first use there. */
 CUresult cu_code_in(struct CUmod_st *m, struct CUctx_st *ctx, struct cu_code **out);
+/* Of a context's functions only those of libraries can be missing there. */
+CUresult cu_function_load(struct CUfunc_st *f, struct CUctx_st *ctx);
+bool cu_function_is_loaded(const struct CUfunc_st *f, struct CUctx_st *ctx);
 void cu_library_unload_all(struct CUlib_st *library); /* from every context */
 
 void cu_modules_drop(struct CUctx_st *ctx);

@@ -176,11 +176,22 @@ static void forms(void **state HM_UNUSED)
 		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1
 	};
 	const char *name = NULL;
+	CUkernel both[2];
 	unsigned count = 0;
+	int loaded = -1;
 
 	assert_cuda(cuLibraryLoadData(&lib, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
 	assert_cuda(cuLibraryGetKernel(&kernel, lib, "busy_ns"));
+	assert_cuda(cuFuncIsLoaded(&loaded, (CUfunction)(void *)kernel));
+	assert_int_equal(loaded, 0);
 	assert_cuda(cuKernelGetFunction(&from_kernel, kernel));
+	assert_cuda(cuFuncIsLoaded(&loaded, from_kernel));
+	assert_int_equal(loaded, 1);
+	assert_cuda(cuFuncLoad(from_kernel));
+	assert_int_equal(cuFuncLoad((CUfunction)(void *)&count), CUDA_ERROR_INVALID_HANDLE);
+	assert_cuda(cuLibraryEnumerateKernels(both, 2, lib));
+	assert_true(both[0] == kernel || both[1] == kernel);
+	assert_int_equal(cuLibraryEnumerateKernels(both, 0, lib), CUDA_ERROR_INVALID_VALUE);
 	assert_cuda(cuKernelGetName(&name, kernel));
 	assert_string_equal(name, "busy_ns");
 	assert_cuda(cuLibraryGetKernelCount(&count, lib));
