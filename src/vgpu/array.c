@@ -3,6 +3,7 @@
  * array_size. */
 #include "vgpu/array_size.h"
 #include "vgpu/booking.h"
+#include "vgpu/green.h"
 #include "vgpu/hooks.h"
 
 static CUDA_ARRAY3D_DESCRIPTOR deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -65,18 +66,15 @@ static CUresult open_array(struct booking *b, const CUDA_ARRAY3D_DESCRIPTOR *des
 
 static CUresult close_array(struct booking *b, CUresult rc, const void *handle)
 {
-	CUcontext ctx = NULL;
-
 	if (b->v == NULL)
 		return rc;
 	if (rc != CUDA_SUCCESS) {
 		booking_cancel(b);
 		return rc;
 	}
-	REAL(cuCtxGetCurrent)(&ctx);
 	b->record->kind = TRACK_ARRAY;
 	b->record->key = (uintptr_t)handle;
-	b->record->owner = (uintptr_t)ctx;
+	b->record->owner = green_current_owner(b->v);
 	b->record->bytes = b->charged;
 	track_put(&b->v->track, b->record);
 	return rc;

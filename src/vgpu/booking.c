@@ -1,6 +1,8 @@
 #include "vgpu/booking.h"
 
+#include "vgpu/green.h"
 #include "vgpu/hooks.h"
+#include "vgpu/overhead.h"
 #include "vgpu/pool.h"
 
 static uint64_t round_to_pages(uint64_t bytes)
@@ -21,6 +23,7 @@ bool booking_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes)
 
 CUresult booking_open_on(struct booking *b, CUdevice device, uint64_t bytes)
 {
+	overhead_catch_up(b->v);
 	b->charged = 0;
 	b->card = vgpu_card_of(b->v, device);
 	if (b->card == NULL)
@@ -130,8 +133,6 @@ static bool settle(struct booking *b, CUdeviceptr ptr, uint64_t bytes)
 
 CUresult booking_close(struct booking *b, CUresult rc, CUdeviceptr *out, uint64_t bytes)
 {
-	CUcontext ctx = NULL;
-
 	if (b->v == NULL)
 		return rc;
 	if (rc != CUDA_SUCCESS) {
@@ -144,10 +145,9 @@ CUresult booking_close(struct booking *b, CUresult rc, CUdeviceptr *out, uint64_
 		*out = 0;
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	REAL(cuCtxGetCurrent)(&ctx);
 	b->record->kind = TRACK_POINTER;
 	b->record->key = *out;
-	b->record->owner = (uintptr_t)ctx;
+	b->record->owner = green_current_owner(b->v);
 	track_put(&b->v->track, b->record);
 	return CUDA_SUCCESS;
 }

@@ -1,4 +1,6 @@
 /* Context life: what a context holds is freed with it, and so is its charge. Process life: cuInit attaches. */
+#include "vgpu/context.h"
+
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
@@ -147,6 +149,25 @@ VGPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Stack, buffers and heap lie on the card. What does not fit is set back. */
+VGPU_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	size_t before = 0;
+	bool known = REAL(cuCtxGetLimit)(&before, limit) == CUDA_SUCCESS;
+	CUresult rc = REAL(cuCtxSetLimit)(limit, value);
+	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+
+	if (v == NULL || limit > CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT)
+		return rc;
+	overhead_expect(v); /* a driver may wait for the next launch */
+	if (overhead_grew())
+		return rc;
+	if (known)
+		REAL(cuCtxSetLimit)(limit, before);
+	overhead_settle(v);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static void purge_primary(CUdevice device)
 {
 	struct vgpu *v = vgpu_get();
@@ -162,13 +183,26 @@ static CUresult reset(CUresult rc, CUdevice device)
 	return rc;
 }
 
-/* The last release ends the context. */
-static CUresult released(CUresult rc, CUdevice device)
+static bool has_ended(CUdevice device)
 {
 	unsigned flags;
 	int active = 1;
 
-	if (rc == CUDA_SUCCESS && REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active)
+	return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
+void contexts_primary_ended(struct vgpu *v)
+{
+	for (CUdevice i = 0; i < VGPU_DEVICES; i++) {
+		if (v->primary[i] != 0 && has_ended(i))
+			purge_context(v->primary[i]);
+	}
+}
+
+/* The last release ends the context. */
+static CUresult released(CUresult rc, CUdevice device)
+{
+	if (rc == CUDA_SUCCESS && has_ended(device))
 		purge_primary(device);
 	return rc;
 }

@@ -1,20 +1,19 @@
 /* Memory of others: its owner pays. An imported pointer gets a record without a charge, so that its free finds that
  * one, not the owner's, where a driver gives both the same address. */
 #include "vgpu/booking.h"
+#include "vgpu/green.h"
 #include "vgpu/hooks.h"
 
 static CUresult imported(CUresult rc, const CUdeviceptr *ptr)
 {
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 	struct record *r = v != NULL ? track_new(&v->track) : NULL;
-	CUcontext ctx = NULL;
 
 	if (r == NULL)
 		return rc;
-	REAL(cuCtxGetCurrent)(&ctx);
 	r->kind = TRACK_POINTER;
 	r->key = *ptr;
-	r->owner = (uintptr_t)ctx;
+	r->owner = green_current_owner(v);
 	track_put(&v->track, r);
 	return rc;
 }

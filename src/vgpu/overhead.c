@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
 #include "vgpu/booking.h"
 #include "vgpu/driver.h"
@@ -21,6 +22,8 @@
 #include "vgpu/pool.h"
 
 enum { NVML_UNTRIED, NVML_READY, NVML_NONE };
+enum { EXPECT_SECONDS = 10, PAUSE = 49 }; /* see overhead.h */
+#define SECOND_NS UINT64_C(1000000000)
 
 static void lock(struct vgpu *v)
 {
@@ -221,4 +224,29 @@ void overhead_settle(struct vgpu *v)
 		if (v->overhead[i].pid_count != 0)
 			adjust(v, &v->cards[i], NULL, false);
 	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+void overhead_expect(struct vgpu *v)
+{
+	v->expect_until_ns = now_ns() + EXPECT_SECONDS * SECOND_NS;
+}
+
+void overhead_measure_expected(struct vgpu *v)
+{
+	uint64_t until = v->expect_until_ns, start = now_ns(), after = v->measure_after_ns;
+
+	if (start < after || !atomic_compare_exchange_strong(&v->measure_after_ns, &after, UINT64_MAX))
+		return; /* measured a moment ago, or by another thread now */
+	overhead_settle(v);
+	if (start > until)
+		atomic_compare_exchange_strong(&v->expect_until_ns, &until, 0);
+	v->measure_after_ns = now_ns() + (now_ns() - start) * PAUSE;
 }

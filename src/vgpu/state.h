@@ -46,6 +46,8 @@ struct vgpu {
 	bool told; /* why nothing may be allocated: said once, however often it is tried again */
 	_Atomic enum vgpu_mode mode;
 	struct ledger ledger;
+	_Atomic uint64_t expect_until_ns; /* overhead.h: 0, or code may come until then */
+	_Atomic uint32_t greens;          /* green contexts with a CUcontext */
 	struct region_map map;
 	_Atomic int8_t card_of[VGPU_DEVICES]; /* by CUDA device: the card's number + 1, or VGPU_CARD_... */
 	struct vgpu_card cards[HM_MAX_CARDS];
@@ -57,6 +59,7 @@ struct vgpu {
 	_Atomic uint64_t graph_devices; /* a bit for each device on which graphs have memory nodes */
 	_Atomic uint32_t overhead_lock;
 	uint32_t nvml; /* for measuring; see overhead.c */
+	_Atomic uint64_t measure_after_ns;
 	_Atomic bool uses_managed;
 	struct vgpu_overhead overhead[HM_MAX_CARDS];
 	struct env_limits env;

@@ -25,6 +25,7 @@ enum track_kind {
 	TRACK_POOL,
 	TRACK_ARRAY, /* and mipmapped arrays */
 	TRACK_BIND,  /* of a handle to a multicast object; `bytes` is the object's record, not a charge */
+	TRACK_GREEN, /* the CUcontext of a green context; `owner` is its device, nothing is charged */
 	TRACK_GRAPH, /* an instantiated graph with memory nodes: `bytes` is what a launch needs, not a charge */
 };
 

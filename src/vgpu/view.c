@@ -2,6 +2,7 @@
 #include "vgpu/view.h"
 
 #include "vgpu/hooks.h"
+#include "vgpu/overhead.h"
 #include "vgpu/pool.h"
 
 struct view {
@@ -16,6 +17,7 @@ static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total,
 	if (card == NULL)
 		return s;
 	pools_refresh(v);
+	overhead_catch_up(v);
 	s.total = HM_MIN(total, card->limit.memory_bytes);
 	s.used = HM_MIN(vgpu_card_used(v, card), s.total);
 	s.free = HM_MIN(s.total - s.used, physical_free);
