@@ -61,7 +61,7 @@ class Container:
     """What the agent mounts for one container: limits and region, in a folder that becomes /run/hami-vgpu."""
 
     def __init__(self, node, folder, memory=None, limits=None):
-        self.node, self.folder = node, folder
+        self.node, self.folder, self.build = node, folder, BUILD
         folder.mkdir()
         usage = folder / "usage"
         usage.mkdir(mode=0o777)
