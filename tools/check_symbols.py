@@ -3,7 +3,7 @@
 
 usage: check_symbols.py LIBVGPU.SO [--hooks HOOKS.DEF]
 
-Exports: exactly the entries that hooks.def hooks now, dlsym and dlvsym. Needed: libc.so.6 alone, no symbol newer than glibc
+Exports: exactly the entries that hooks.def hooks now, dlsym, dlvsym and dlopen. Needed: libc.so.6 alone, no symbol newer than glibc
 2.17, none of the functions a guest may not call, no constructor, no thread-local storage. Exit 1 with one line for each
 fault."""
 import argparse
@@ -31,7 +31,7 @@ def run(*argv):
 
 def hooked(path):
     words = [line.split("#")[0].split() for line in Path(path).read_text().splitlines()]
-    return {w[2] for w in words if len(w) == 3 and w[1] == "now"} | {"dlsym", "dlvsym"}
+    return {w[2] for w in words if len(w) == 3 and w[1] == "now"} | {"dlsym", "dlvsym", "dlopen"}
 
 
 def symbols(library):

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "core/macros.h"
 #include "vgpu/elf.h"
 #include "vgpu/hooks.h"
 
@@ -36,10 +37,8 @@ static void *libc_symbol(const char *name)
 /* Our pointers into the library must outlive the program's last dlclose. */
 static void pin(const struct elf_object *o)
 {
-	__typeof__(dlopen) *open_it = (__typeof__(dlopen) *)libc_symbol("dlopen");
-
-	if (open_it != NULL && o->path[0] != '\0')
-		open_it(o->path, RTLD_LAZY | RTLD_NOLOAD);
+	if (o->path[0] != '\0')
+		libc_dlopen()(o->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 static bool find_driver(enum driver_library lib)
@@ -69,23 +68,20 @@ void *driver_symbol(enum driver_library lib, const char *name)
 
 bool driver_load(enum driver_library lib)
 {
-	__typeof__(dlopen) *open_it = (__typeof__(dlopen) *)libc_symbol("dlopen");
-
-	if (find_driver(lib))
-		return true;
-	return open_it != NULL && open_it(driver_names[lib], RTLD_LAZY) != NULL && find_driver(lib);
+	return find_driver(lib) || (libc_dlopen()(driver_names[lib], RTLD_LAZY) != NULL && find_driver(lib));
 }
 
-bool driver_contains(enum driver_library lib, uintptr_t address)
+bool driver_contains_now(enum driver_library lib, uintptr_t address)
 {
 	struct elf_object o;
 
-	if (!find_driver(lib))
-		return false;
-	if (elf_contains(&drivers[lib].object, address))
-		return true;
-	/* A second copy of the driver counts as the driver. */
 	return elf_find_address(address, &o) && __builtin_strcmp(o.soname, driver_names[lib]) == 0;
+}
+
+/* A second copy of the driver counts as the driver. */
+bool driver_contains(enum driver_library lib, uintptr_t address)
+{
+	return find_driver(lib) && (elf_contains(&drivers[lib].object, address) || driver_contains_now(lib, address));
 }
 
 enum driver_library driver_of_name(const char *name)
@@ -106,26 +102,32 @@ static void *no_dlvsym(void *handle, const char *name, const char *version)
 	return no_dlsym(handle, name);
 }
 
-dlsym_function *libc_dlsym(void)
+static void *no_dlopen(const char *name, int flags)
 {
-	static dlsym_function *_Atomic found;
-
-	if (found == NULL) {
-		dlsym_function *p = (dlsym_function *)libc_symbol("dlsym"); // NOLINT
-
-		found = p != NULL ? p : no_dlsym;
-	}
-	return found;
+	(void)flags;
+	return no_dlsym(NULL, name);
 }
 
-dlvsym_function *libc_dlvsym(void)
+static char *no_dlerror(void)
 {
-	static dlvsym_function *_Atomic found;
-
-	if (found == NULL) {
-		dlvsym_function *p = (dlvsym_function *)libc_symbol("dlvsym"); // NOLINT
-
-		found = p != NULL ? p : no_dlvsym;
-	}
-	return found;
+	return NULL;
 }
+
+/* One of the four; found once. */
+#define LIBC_FUNCTION(name)                                                                                            \
+	name##_function *libc_##name(void)                                                                             \
+	{                                                                                                              \
+		static name##_function *_Atomic found;                                                                 \
+		name##_function *p = found;                                                                            \
+                                                                                                                       \
+		if (HM_LIKELY(p != NULL))                                                                              \
+			return p;                                                                                      \
+		p = (name##_function *)libc_symbol(#name); /* NOLINT */                                                \
+		found = p != NULL ? p : no_##name;                                                                     \
+		return found;                                                                                          \
+	}
+
+LIBC_FUNCTION(dlsym)
+LIBC_FUNCTION(dlvsym)
+LIBC_FUNCTION(dlopen)
+LIBC_FUNCTION(dlerror)

@@ -13,13 +13,19 @@ void *driver_symbol(enum driver_library lib, const char *name);
 bool driver_load(enum driver_library lib);
 /* Does this address lie in the library? */
 bool driver_contains(enum driver_library lib, uintptr_t address);
+/* The same of a library that may be loaded this moment: reads what the linker knows and nothing else. */
+bool driver_contains_now(enum driver_library lib, uintptr_t address);
 /* The library of a function's name. */
 enum driver_library driver_of_name(const char *name);
 
-/* dlsym and dlvsym as libc has them, whoever overrides them; where there are none, functions that answer NULL. */
+/* dlsym and its like as libc has them, whoever overrides them; where there are none, functions that answer NULL. */
 typedef void *dlsym_function(void *handle, const char *name);
 typedef void *dlvsym_function(void *handle, const char *name, const char *version);
+typedef void *dlopen_function(const char *name, int flags);
+typedef char *dlerror_function(void);
 dlsym_function *libc_dlsym(void);
 dlvsym_function *libc_dlvsym(void);
+dlopen_function *libc_dlopen(void);
+dlerror_function *libc_dlerror(void);
 
 #endif

@@ -3,6 +3,13 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+enum { SLOT_PLT = R_X86_64_JUMP_SLOT, SLOT_GOT = R_X86_64_GLOB_DAT, SLOT_DATA = R_X86_64_64 };
+#elif defined(__aarch64__)
+enum { SLOT_PLT = R_AARCH64_JUMP_SLOT, SLOT_GOT = R_AARCH64_GLOB_DAT, SLOT_DATA = R_AARCH64_ABS64 };
+#endif
 
 /* glibc adds the load address to the dynamic section's pointers in place, other loaders do not. */
 static const void *dynamic_pointer(uintptr_t base, ElfW(Addr) value)
@@ -21,10 +28,27 @@ static void read_dynamic(struct elf_object *o, const ElfW(Dyn) * d)
 		case DT_GNU_HASH: o->gnu_hash = dynamic_pointer(o->base, d->d_un.d_ptr); break;
 		case DT_HASH: o->hash = dynamic_pointer(o->base, d->d_un.d_ptr); break;
 		case DT_SONAME: soname = d->d_un.d_val; break;
+		case DT_RELA: o->relocations.rows = dynamic_pointer(o->base, d->d_un.d_ptr); break;
+		case DT_RELASZ: o->relocations.bytes = d->d_un.d_val; break;
+		case DT_JMPREL: o->plt_relocations.rows = dynamic_pointer(o->base, d->d_un.d_ptr); break;
+		case DT_PLTRELSZ: o->plt_relocations.bytes = d->d_un.d_val; break;
+		case DT_TEXTREL: o->has_text_relocations = true; break;
+		case DT_FLAGS: o->has_text_relocations |= (d->d_un.d_val & DF_TEXTREL) != 0; break;
+		case DT_RPATH:
+		case DT_RUNPATH: o->has_search_path = true; break;
 		default: break;
 		}
 	}
 	o->soname = soname != 0 && o->strings != NULL ? o->strings + soname : "";
+}
+
+/* As glibc protects it: a page that it does not fill to the end is left writable. */
+static void read_relro(struct elf_object *o, uintptr_t from, uintptr_t to)
+{
+	uintptr_t page = (uintptr_t)getpagesize();
+
+	o->relro_low = from / page * page;
+	o->relro_high = to / page * page;
 }
 
 static void read_object(const struct dl_phdr_info *info, struct elf_object *o)
@@ -38,6 +62,8 @@ static void read_object(const struct dl_phdr_info *info, struct elf_object *o)
 
 		if (p->p_type == PT_DYNAMIC)
 			dynamic = (const ElfW(Dyn) *)from; // NOLINT
+		if (p->p_type == PT_GNU_RELRO)
+			read_relro(o, from, to);
 		if (p->p_type != PT_LOAD)
 			continue;
 		o->low = from < o->low ? from : o->low;
@@ -104,6 +130,75 @@ bool elf_find_next(uintptr_t address, uintptr_t skip, const char *name, struct e
 	struct search s = { .out = out, .address = address, .skip = skip, .name = name };
 
 	return dl_iterate_phdr(by_order, &s) != 0;
+}
+
+struct moment_search {
+	struct elf_moment now;
+	const struct elf_moment *since; /* NULL: only looks */
+	bool passed;                    /* the newest of then */
+	void (*visit)(const struct elf_object *o, void *arg);
+	void *arg;
+};
+
+/* The linker appends what it loads. */
+static int by_moment(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct moment_search *s = arg;
+	struct elf_object o;
+
+	(void)size;
+	read_object(info, &o);
+	s->now = (struct elf_moment) { info->dlpi_adds, info->dlpi_subs, o.low };
+	if (s->since == NULL)
+		return 0;
+	if (s->now.loaded == s->since->loaded)
+		return 1;
+	if (s->passed || s->now.unloaded != s->since->unloaded)
+		s->visit(&o, s->arg);
+	s->passed = s->passed || o.low == s->since->newest;
+	return 0;
+}
+
+void elf_now(struct elf_moment *out)
+{
+	struct moment_search s = { .since = NULL };
+
+	dl_iterate_phdr(by_moment, &s);
+	*out = s.now;
+}
+
+void elf_each_since(const struct elf_moment *since, void (*visit)(const struct elf_object *o, void *arg), void *arg)
+{
+	struct moment_search s = { .since = since, .visit = visit, .arg = arg };
+
+	dl_iterate_phdr(by_moment, &s);
+}
+
+static void each_slot_of(const struct elf_object *o, const struct elf_table *t,
+			 void (*visit)(uintptr_t *slot, const char *name, void *arg), void *arg)
+{
+	const ElfW(Rela) *rows = t->rows;
+
+	for (size_t i = 0; i < t->bytes / sizeof *rows; i++) {
+		unsigned type = (unsigned)ELF64_R_TYPE(rows[i].r_info);
+		size_t symbol = ELF64_R_SYM(rows[i].r_info);
+
+		if (type != SLOT_PLT && type != SLOT_GOT &&
+		    (type != SLOT_DATA || rows[i].r_addend != 0 || o->has_text_relocations))
+			continue;
+		visit((uintptr_t *)(o->base + rows[i].r_offset), // NOLINT
+		      o->strings + ((const ElfW(Sym) *)o->symbols)[symbol].st_name, arg);
+	}
+}
+
+void elf_each_slot(const struct elf_object *o, void (*visit)(uintptr_t *slot, const char *name, void *arg), void *arg)
+{
+	if (o->symbols == NULL || o->strings == NULL)
+		return;
+	if (o->relocations.rows != NULL)
+		each_slot_of(o, &o->relocations, visit, arg);
+	if (o->plt_relocations.rows != NULL)
+		each_slot_of(o, &o->plt_relocations, visit, arg);
 }
 
 static void *defined(const struct elf_object *o, uint32_t at, const char *name)

@@ -134,7 +134,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     (out / "hooks_gen.h").write_text(header(entries))
     (out / "hooks_gen.c").write_text(source(entries, rows, prototypes, hooked))
-    exports = "".join(f"\t\t{name};\n" for name in sorted(hooked | {"dlsym", "dlvsym"}))
+    exports = "".join(f"\t\t{name};\n" for name in sorted(hooked | {"dlsym", "dlvsym", "dlopen"}))
     (out / "vgpu.map").write_text("{\n\tglobal:\n" + exports + "\tlocal:\n\t\t*;\n};\n")
 
 

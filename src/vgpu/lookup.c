@@ -7,6 +7,7 @@
 #include "vgpu/driver.h"
 #include "vgpu/elf.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lookup.h"
 #include "vgpu/state.h"
 
 /* Returned in two registers to the assembly stubs. */
@@ -128,9 +129,15 @@ static bool may_be_entry(const char *name)
 	return (name[0] == 'c' && name[1] == 'u') || (name[0] == 'n' && name[1] == 'v');
 }
 
-static bool is_own_name(const char *name)
+static const char *const own_names[LOOKUP_OWN_NAMES] = { "dlsym", "dlvsym", "dlopen" };
+
+static int own_find(const char *name)
 {
-	return name[0] == 'd' && name[1] == 'l' && (strcmp(name, "dlsym") == 0 || strcmp(name, "dlvsym") == 0);
+	for (int i = 0; i < LOOKUP_OWN_NAMES && name[0] == 'd' && name[1] == 'l'; i++) {
+		if (strcmp(name, own_names[i]) == 0)
+			return i;
+	}
+	return -1;
 }
 
 int entry_find(const char *name)
@@ -174,19 +181,57 @@ const void *entry_real(enum vgpu_entry entry)
 	return __atomic_load_n((void **)&vgpu_real + entry, __ATOMIC_RELAXED);
 }
 
-/* What the caller's RTLD_NEXT leads to: the first definition behind the caller's object, ours left out. */
+/* What the caller's RTLD_NEXT leads to: the first definition behind the caller's object, ours left out. A library that
+ * was opened later than the driver has it behind itself too, in its own scope: nobody else defines the name then. */
 static bool next_is_driver(const char *name, uintptr_t caller)
 {
+	enum driver_library lib = driver_of_name(name);
 	struct elf_object o;
 
-	return elf_find_next(caller, (uintptr_t)&vgpu_dlsym, name, &o) &&
-	       driver_contains(driver_of_name(name), (uintptr_t)elf_symbol(&o, name));
+	return elf_find_next(caller, (uintptr_t)&vgpu_dlsym, name, &o)
+		       ? driver_contains(lib, (uintptr_t)elf_symbol(&o, name))
+		       : driver_symbol(lib, name) != NULL;
 }
 
 static const struct answer ask_libc;
 
+/* Ours, where libc's own was found. */
+static void *own_substitute(int own, const void *found)
+{
+	const struct {
+		void *real, *ours;
+	} rows[LOOKUP_OWN_NAMES] = { { (void *)libc_dlsym(), (void *)dlsym },
+				     { (void *)libc_dlvsym(), (void *)dlvsym },
+				     { (void *)libc_dlopen(), (void *)dlopen } };
+
+	return found != NULL && found == rows[own].real ? rows[own].ours : NULL;
+}
+
+int lookup_index(const char *name)
+{
+	int own = own_find(name), entry = own < 0 && may_be_entry(name) ? entry_find(name) : -1;
+
+	if (own >= 0)
+		return own;
+	return entry >= 0 && entry_ours[entry] != NULL ? LOOKUP_OWN_NAMES + entry : -1;
+}
+
+const char *lookup_name(int index)
+{
+	return index < LOOKUP_OWN_NAMES ? own_names[index] : name_pool + entry_names[index - LOOKUP_OWN_NAMES];
+}
+
+void *lookup_substitute(int index, const void *found)
+{
+	if (found == NULL || index < LOOKUP_OWN_NAMES)
+		return found != NULL ? own_substitute(index, found) : NULL;
+	return driver_contains_now(driver_of_name(lookup_name(index)), (uintptr_t)found)
+		       ? entry_ours[index - LOOKUP_OWN_NAMES]
+		       : NULL;
+}
+
 /* Of an entry that we hook; `found` is libc's answer to us. */
-static struct answer answer(void *found, void *handle, int entry, uintptr_t caller)
+static struct answer answer_entry(void *found, void *handle, int entry, uintptr_t caller)
 {
 	const char *name = name_pool + entry_names[entry];
 	bool from_rest = is_ours(found);
@@ -194,51 +239,36 @@ static struct answer answer(void *found, void *handle, int entry, uintptr_t call
 	/* We stand in front of the program's libraries: what would be found without us? */
 	if (from_rest)
 		found = libc_dlsym()(RTLD_NEXT, name);
-	if (found == NULL)
-		return from_rest ? (struct answer) { NULL, 1 } : ask_libc;
 	if (driver_contains(driver_of_name(name), (uintptr_t)found) ||
 	    (handle == RTLD_NEXT && next_is_driver(name, caller)))
 		return (struct answer) { entry_ours[entry], 1 };
-	/* Another library's function of that name. */
+	/* Another library's function of that name, or nothing. */
 	return from_rest ? (struct answer) { found, 1 } : ask_libc;
 }
 
-static struct answer answer_own_name(const char *name, const void *found)
+/* Of a name by its index; `found` is libc's answer to us. */
+static struct answer answer(void *found, void *handle, int index, uintptr_t caller)
 {
-	if (found != NULL && found == (void *)libc_dlsym())
-		return (struct answer) { (void *)dlsym, 1 };
-	if (found != NULL && found == (void *)libc_dlvsym())
-		return (struct answer) { (void *)dlvsym, 1 };
-	(void)name;
-	return ask_libc;
+	void *ours;
+
+	if (index >= LOOKUP_OWN_NAMES)
+		return answer_entry(found, handle, index - LOOKUP_OWN_NAMES, caller);
+	ours = own_substitute(index, found);
+	return ours != NULL ? (struct answer) { ours, 1 } : ask_libc;
 }
 
 struct answer vgpu_dlsym(void *handle, const char *name, uintptr_t caller)
 {
-	int entry;
+	int index = name != NULL ? lookup_index(name) : -1;
 
 	vgpu_real_dlsym = libc_dlsym();
-	if (HM_LIKELY(name == NULL || (!may_be_entry(name) && !is_own_name(name))))
-		return ask_libc;
-	if (is_own_name(name))
-		return answer_own_name(name, vgpu_real_dlsym(handle, name));
-	entry = entry_find(name);
-	if (entry < 0 || entry_ours[entry] == NULL)
-		return ask_libc;
-	return answer(vgpu_real_dlsym(handle, name), handle, entry, caller);
+	return HM_LIKELY(index < 0) ? ask_libc : answer(vgpu_real_dlsym(handle, name), handle, index, caller);
 }
 
 struct answer vgpu_dlvsym(void *handle, const char *name, const char *version, uintptr_t caller)
 {
-	int entry;
+	int index = name != NULL && version != NULL ? lookup_index(name) : -1;
 
 	vgpu_real_dlvsym = libc_dlvsym();
-	if (HM_LIKELY(name == NULL || version == NULL || (!may_be_entry(name) && !is_own_name(name))))
-		return ask_libc;
-	if (is_own_name(name))
-		return answer_own_name(name, vgpu_real_dlvsym(handle, name, version));
-	entry = entry_find(name);
-	if (entry < 0 || entry_ours[entry] == NULL)
-		return ask_libc;
-	return answer(vgpu_real_dlvsym(handle, name, version), handle, entry, caller);
+	return HM_LIKELY(index < 0) ? ask_libc : answer(vgpu_real_dlvsym(handle, name, version), handle, index, caller);
 }

@@ -62,6 +62,8 @@ int main(void)
 	say("dlsym-by-dlvsym", by_version(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5"));
 	say("dlsym-by-dlvsym-234", by_version(RTLD_DEFAULT, "dlsym", "GLIBC_2.34"));
 	say("dlsym-by-next", dlsym(RTLD_NEXT, "dlsym"));
+	say("dlopen-by-next", dlsym(RTLD_NEXT, "dlopen"));
+	say("dlopen-by-handle", dlsym(dlopen("libc.so.6", RTLD_NOW), "dlopen"));
 	printf("no-handle-error %s\n", dlsym(driver, "nonsense") == NULL && dlerror() != NULL ? "set" : "unset");
 	through_library("plain", RTLD_NOW);
 	through_library("deepbind", RTLD_NOW | RTLD_DEEPBIND);
