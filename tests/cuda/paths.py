@@ -1,0 +1,32 @@
+"""Runs build/tests/cuda-path: the programs of tests/cuda, for pytest and for tools/gpu-check."""
+import subprocess
+
+PASSED, BROKEN, CANNOT, NOT_AVAILABLE = 0, 1, 2, 77
+MIB = 1 << 20
+
+
+def names(build, env=None):
+    """{name of a path: how it ends without libvgpu, "breaks" or "passes"}; libcuda.so.1 must be found."""
+    text = subprocess.run([build / "tests/cuda-path", "--list"], check=True, capture_output=True, text=True, env=env).stdout
+    return dict(line.split() for line in text.splitlines())
+
+
+def environment(limit, cores, slack=0, bare=False):
+    """What a program is told (tests/cuda/check.h)."""
+    env = {"HAMI_CHECK_LIMIT": str(limit), "HAMI_CHECK_CORES": str(cores), "HAMI_CHECK_SLACK": str(slack)}
+    return {**env, "HAMI_CHECK_BARE": "1"} if bare else env
+
+
+def run(command, env=None, timeout=60):
+    """(exit status, what it said); a program that hangs is ended and cannot say anything."""
+    try:
+        done = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, timeout=timeout,
+                              stdin=subprocess.DEVNULL, check=False)
+    except subprocess.TimeoutExpired as e:
+        return CANNOT, f"cannot: it hung for {timeout} s: {(e.stdout or b'').decode(errors='replace')}"
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+def has_teeth(ends, status):
+    """Whether the run without libvgpu ended as it must for the check to mean anything."""
+    return status in ((PASSED,) if ends == "passes" else (BROKEN,)) or status == NOT_AVAILABLE

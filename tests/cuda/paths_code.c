@@ -1,0 +1,161 @@
+/* Code and the variables that come with it: charged by measurement, and refused where they do not fit. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "books.h"
+#include "fill.h"
+#include "paths.h"
+#include "views.h"
+
+/* A module with a variable of so many bytes; and the file with the same text. */
+static char text[512];
+static char file[] = "/tmp/hami-check-XXXXXX";
+
+static void write_module(size_t bytes)
+{
+	int n = snprintf(text, sizeof text,
+			 ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 big[%zu];\n"
+			 ".visible .entry idle()\n{\n\tret;\n}\n",
+			 bytes);
+	int fd = mkstemp(file);
+
+	if (fd < 0 || write(fd, text, (size_t)n) != n) {
+		printf("cannot: %s cannot be written\n", file);
+		exit(CHECK_CANNOT);
+	}
+	close(fd);
+}
+
+static CUresult module_data(void **out)
+{
+	return cuModuleLoadData((CUmodule *)out, text);
+}
+static CUresult module_data_ex(void **out)
+{
+	return cuModuleLoadDataEx((CUmodule *)out, text, 0, NULL, NULL);
+}
+static CUresult module_file(void **out)
+{
+	return cuModuleLoad((CUmodule *)out, file);
+}
+static CUresult module_unload(void *what)
+{
+	return cuModuleUnload(what);
+}
+
+/* A library's code comes with the first use of a kernel in a context. */
+static CUresult use_library(CUlibrary library)
+{
+	CUkernel kernel;
+	CUfunction function;
+
+	OK(cuLibraryGetKernel(&kernel, library, "idle"));
+	CUresult rc = cuKernelGetFunction(&function, kernel);
+
+	if (rc != CUDA_SUCCESS)
+		OK(cuLibraryUnload(library));
+	return rc;
+}
+static CUresult library_data(void **out)
+{
+	CUresult rc = cuLibraryLoadData((CUlibrary *)out, text, NULL, NULL, 0, NULL, NULL, 0);
+
+	return rc == CUDA_SUCCESS ? use_library(*out) : rc;
+}
+static CUresult library_file(void **out)
+{
+	CUresult rc = cuLibraryLoadFromFile((CUlibrary *)out, file, NULL, NULL, 0, NULL, NULL, 0);
+
+	return rc == CUDA_SUCCESS ? use_library(*out) : rc;
+}
+static CUresult library_unload(void *what)
+{
+	return cuLibraryUnload(what);
+}
+
+/* What the driver loads at a first use is charged by the next measurement, which is at most half a second away. */
+enum { MEASURED_MS = 500 };
+
+static void measured(bool lazily)
+{
+	if (lazily)
+		check_sleep_ms(MEASURED_MS);
+}
+
+static void expect_refusal(CUresult (*load)(void **), CUresult (*unload)(void *), bool lazily)
+{
+	CUdeviceptr p;
+	void *m;
+	CUresult rc = load(&m);
+
+	if (!lazily)
+		HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "code that does not fit: %d", rc);
+	measured(lazily);
+	CUresult more = cuMemAlloc_v2(&p, 2 * MIB);
+
+	HOLDS(rc != CUDA_SUCCESS || more == CUDA_ERROR_OUT_OF_MEMORY, "an allocation beside code that did not fit: %d",
+	      more);
+	if (more == CUDA_SUCCESS)
+		OK(cuMemFree_v2(p));
+	if (rc == CUDA_SUCCESS)
+		OK(unload(m));
+}
+
+static void code(CUresult (*load)(void **), CUresult (*unload)(void *), bool lazily)
+{
+	size_t bytes = fill_piece();
+	CUdeviceptr p;
+	void *m;
+
+	write_module(bytes);
+	check_use(0);
+	/* What the first module brings along that stays. */
+	SUPPORTED(load(&m));
+	OK(unload(m));
+	OK(cuCtxSynchronize());
+	size_t start = views_used(0), held = books_held(0);
+
+	OK(load(&m));
+	measured(lazily);
+	size_t with = views_match_books(0);
+
+	HOLDS(with >= start + bytes, "a variable of %zu is charged %zu", bytes, with - start);
+	fill_expect_room(0);
+	OK(unload(m));
+	HOLDS(books_settle(0, held) <= held + check_slack(), "the driver still has %zu", books_held(0));
+	HOLDS(views_match_books(0) == start, "unloaded: %zu", views_used(0) - start);
+	OK(cuMemAlloc_v2(&p, (check_limit() - start) / (2 * MIB) * 2 * MIB - bytes / 2));
+	expect_refusal(load, unload, lazily);
+	OK(cuMemFree_v2(p));
+	HOLDS(views_match_books(0) == start, "in the end: %zu", views_used(0) - start);
+	(void)unlink(file);
+}
+
+static void run_module_data(void)
+{
+	code(module_data, module_unload, false);
+}
+static void run_module_data_ex(void)
+{
+	code(module_data_ex, module_unload, false);
+}
+static void run_module_file(void)
+{
+	code(module_file, module_unload, false);
+}
+static void run_library_data(void)
+{
+	NEED(cuLibraryLoadData);
+	code(library_data, library_unload, true);
+}
+static void run_library_file(void)
+{
+	NEED(cuLibraryLoadFromFile);
+	code(library_file, library_unload, true);
+}
+const struct path paths_code[] = {
+	{ "module-data", run_module_data, BARE_BREAKS },   { "module-data-options", run_module_data_ex, BARE_BREAKS },
+	{ "module-file", run_module_file, BARE_BREAKS },   { "library-data", run_library_data, BARE_BREAKS },
+	{ "library-file", run_library_file, BARE_BREAKS }, { 0 },
+};

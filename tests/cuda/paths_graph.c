@@ -1,0 +1,232 @@
+/* Memory of graphs: nodes that allocate, allocations in a capture, what stays reserved until a trim. */
+#include "fill.h"
+#include "paths.h"
+#include "views.h"
+
+static void need_graph_memory(void)
+{
+	int there = 0;
+
+	NEED(cuGraphAddMemAllocNode);
+	check_use(0);
+	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
+	if (there == 0)
+		check_not_available("this card has no memory pools");
+}
+
+/* A graph that allocates and keeps: its memory is there from the launch until it is freed. */
+static CUgraph graph_of(size_t bytes, CUdeviceptr *at)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							     .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
+					      .bytesize = bytes };
+	CUgraphNode node;
+	CUgraph graph;
+
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+	*at = params.dptr;
+	return graph;
+}
+
+/* The five calls that make a graph executable. */
+static CUresult with_params(CUgraphExec *out, CUgraph graph)
+{
+	return cuGraphInstantiateWithParams(out, graph, &(CUDA_GRAPH_INSTANTIATE_PARAMS) { 0 });
+}
+static CUresult with_params_ptsz(CUgraphExec *out, CUgraph graph)
+{
+	return cuGraphInstantiateWithParams_ptsz(out, graph, &(CUDA_GRAPH_INSTANTIATE_PARAMS) { 0 });
+}
+static CUresult with_flags(CUgraphExec *out, CUgraph graph)
+{
+	return cuGraphInstantiateWithFlags(out, graph, 0);
+}
+static CUresult first_version(CUgraphExec *out, CUgraph graph)
+{
+	return cuGraphInstantiate(out, graph, NULL, NULL, 0);
+}
+static CUresult second_version(CUgraphExec *out, CUgraph graph)
+{
+	return cuGraphInstantiate_v2(out, graph, NULL, NULL, 0);
+}
+
+static CUresult (*instantiate)(CUgraphExec *, CUgraph) = with_flags;
+static CUresult (*launch)(CUgraphExec, CUstream);
+
+/* cuda-path runs one path in a process, so these may be kept in one place. */
+static CUresult take_node(uint64_t *out, size_t bytes)
+{
+	CUdeviceptr at = 0;
+	CUgraph graph = graph_of(bytes, &at);
+	CUgraphExec exec;
+
+	SUPPORTED(instantiate(&exec, graph));
+	CUresult rc = launch(exec, NULL);
+
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	*out = at;
+	return rc;
+}
+
+static CUresult give_node(uint64_t what)
+{
+	return cuMemFreeAsync(what, NULL);
+}
+
+static void trim(void)
+{
+	OK(cuDeviceGraphMemTrim(0));
+}
+
+static void fill_graphs(CUresult (*take)(uint64_t *, size_t))
+{
+	need_graph_memory();
+	fill_and_empty_here(0, &(struct way) { .take = take, .give = give_node, .after = trim, .step = 32 * MIB });
+}
+
+#define VIA(function, make, run)                                                                                       \
+	static void function(void)                                                                                     \
+	{                                                                                                              \
+		NEED(run);                                                                                             \
+		instantiate = (make);                                                                                  \
+		launch = (run);                                                                                        \
+		fill_graphs(take_node);                                                                                \
+	}
+VIA(run_flags, with_flags, cuGraphLaunch)
+VIA(run_flags_ptsz, with_flags, cuGraphLaunch_ptsz)
+VIA(run_first, first_version, cuGraphLaunch)
+VIA(run_second, second_version, cuGraphLaunch)
+VIA(run_params, with_params, cuGraphLaunch)
+VIA(run_params_ptsz, with_params_ptsz, cuGraphLaunch)
+
+/* What is allocated in a capture comes with the launch of the graph. */
+static CUresult take_captured(uint64_t *out, size_t bytes)
+{
+	CUdeviceptr at = 0;
+	CUstream stream;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&at, bytes, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CUresult rc = cuGraphLaunch(exec, stream);
+
+	OK(cuStreamSynchronize(stream));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(stream));
+	*out = at;
+	return rc;
+}
+
+static void run_captured(void)
+{
+	fill_graphs(take_captured);
+}
+
+/* A graph in a graph. */
+static CUresult take_child(uint64_t *out, size_t bytes)
+{
+	CUdeviceptr at = 0;
+	CUgraph child = graph_of(bytes, &at), graph;
+	CUgraphExec exec;
+	CUgraphNode node;
+
+	OK(cuGraphCreate(&graph, 0));
+	SUPPORTED(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	SUPPORTED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CUresult rc = cuGraphLaunch(exec, NULL);
+
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(child));
+	*out = at;
+	return rc;
+}
+
+static void run_child(void)
+{
+	fill_graphs(take_child);
+}
+
+/* Reserved by the upload, before any launch. */
+static void upload(CUresult (*call)(CUgraphExec, CUstream))
+{
+	CUdeviceptr at;
+	CUgraphExec exec, too_much;
+
+	need_graph_memory();
+	size_t start = views_match_books(0);
+
+	OK(cuGraphInstantiateWithFlags(&too_much, graph_of(check_limit(), &at), 0));
+	CUresult rc = call(too_much, NULL);
+
+	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "an upload of the whole limit beside a context: %d", rc);
+	OK(cuGraphExecDestroy(too_much));
+	OK(cuDeviceGraphMemTrim(0));
+	OK(cuGraphInstantiateWithFlags(&exec, graph_of(64 * MIB, &at), 0));
+	OK(call(exec, NULL));
+	OK(cuCtxSynchronize());
+	size_t up = views_match_books(0);
+
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) >= start + 64 * MIB, "after the launch: %zu", views_used(0) - start);
+	HOLDS(up >= start, "after the upload: %zu", up);
+	OK(cuMemFree_v2(at));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuDeviceGraphMemTrim(0));
+	HOLDS(views_match_books(0) == start, "after the trim: %zu", views_used(0) - start);
+	fill_expect_room(0);
+}
+
+static void run_upload(void)
+{
+	NEED(cuGraphUpload);
+	upload(cuGraphUpload);
+}
+static void run_upload_ptsz(void)
+{
+	NEED(cuGraphUpload_ptsz);
+	upload(cuGraphUpload_ptsz);
+}
+
+/* What graphs have reserved stays charged until the trim. */
+static void run_trim(void)
+{
+	CUdeviceptr at;
+	CUgraphExec exec;
+
+	need_graph_memory();
+	size_t start = views_match_books(0);
+
+	OK(cuGraphInstantiateWithFlags(&exec, graph_of(64 * MIB, &at), 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuMemFreeAsync(at, NULL));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) >= start + 64 * MIB, "what graphs have reserved is not charged");
+	OK(cuGraphExecDestroy(exec));
+	OK(cuDeviceGraphMemTrim(0));
+	HOLDS(views_match_books(0) == start, "after the trim: %zu", views_used(0) - start);
+	fill_expect_room(0);
+}
+
+const struct path paths_graph[] = {
+	{ "graph-memory", run_flags, BARE_BREAKS },
+	{ "graph-memory-per-thread", run_flags_ptsz, BARE_BREAKS },
+	{ "graph-instantiate", run_first, BARE_BREAKS },
+	{ "graph-instantiate-2", run_second, BARE_BREAKS },
+	{ "graph-instantiate-params", run_params, BARE_BREAKS },
+	{ "graph-instantiate-params-per-thread", run_params_ptsz, BARE_BREAKS },
+	{ "graph-captured-alloc", run_captured, BARE_BREAKS },
+	{ "graph-child", run_child, BARE_BREAKS },
+	{ "graph-upload", run_upload, BARE_BREAKS },
+	{ "graph-upload-per-thread", run_upload_ptsz, BARE_BREAKS },
+	{ "graph-trim", run_trim, BARE_BREAKS },
+	{ 0 },
+};

@@ -1,0 +1,207 @@
+/* Stream-ordered memory: the default pool, pools of one's own, both classes of streams. Drivers let a pool grow by 32
+ * MiB. */
+#include "books.h"
+#include "fill.h"
+#include "paths.h"
+#include "views.h"
+
+#define STEP (32 * MIB)
+
+static CUmemoryPool pool;
+
+static void need_pools(void)
+{
+	int there = 0;
+
+	NEED(cuMemAllocAsync);
+	check_use(0);
+	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
+	if (there == 0)
+		check_not_available("this card has no memory pools");
+}
+
+static CUmemPoolProps props(int handles)
+{
+	return (CUmemPoolProps) { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				  .handleTypes = handles,
+				  .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+}
+
+static void make_pool(void)
+{
+	if (pool == NULL)
+		OK(cuMemPoolCreate(&pool, &(CUmemPoolProps[]) { props(0) }[0]));
+}
+
+static CUresult take_async(uint64_t *out, size_t bytes)
+{
+	return cuMemAllocAsync((CUdeviceptr *)out, bytes, NULL);
+}
+static CUresult take_async_ptsz(uint64_t *out, size_t bytes)
+{
+	return cuMemAllocAsync_ptsz((CUdeviceptr *)out, bytes, NULL);
+}
+static CUresult take_from(uint64_t *out, size_t bytes)
+{
+	return cuMemAllocFromPoolAsync((CUdeviceptr *)out, bytes, pool, NULL);
+}
+static CUresult take_from_ptsz(uint64_t *out, size_t bytes)
+{
+	return cuMemAllocFromPoolAsync_ptsz((CUdeviceptr *)out, bytes, pool, NULL);
+}
+static CUresult give_async(uint64_t what)
+{
+	return cuMemFreeAsync(what, NULL);
+}
+static CUresult give_async_ptsz(uint64_t what)
+{
+	return cuMemFreeAsync_ptsz(what, NULL);
+}
+static CUresult give_plain(uint64_t what)
+{
+	return cuMemFree_v2(what);
+}
+
+static void fill_pool(CUresult (*take)(uint64_t *, size_t), CUresult (*give)(uint64_t), void (*before)(void))
+{
+	need_pools();
+	fill_and_empty_here(0, &(struct way) { .take = take, .give = give, .before = before, .step = STEP });
+}
+
+static void run_async(void)
+{
+	fill_pool(take_async, give_async, NULL);
+}
+static void run_async_ptsz(void)
+{
+	NEED(cuMemAllocAsync_ptsz);
+	fill_pool(take_async_ptsz, give_async_ptsz, NULL);
+}
+static void run_async_freed_plainly(void)
+{
+	fill_pool(take_async, give_plain, NULL);
+}
+static void run_from_pool(void)
+{
+	fill_pool(take_from, give_async, make_pool);
+}
+static void run_from_pool_ptsz(void)
+{
+	NEED(cuMemAllocFromPoolAsync_ptsz);
+	fill_pool(take_from_ptsz, give_async_ptsz, make_pool);
+}
+
+/* A pool of one's own as the device's current one; the destroyed pool gives everything back. */
+static void set_current(void)
+{
+	make_pool();
+	OK(cuDeviceSetMemPool(0, pool));
+}
+
+static void run_current_pool(void)
+{
+	fill_pool(take_async, give_async, set_current);
+}
+
+/* The same by the call of CUDA 13. */
+static void set_current_13(void)
+{
+	CUmemLocation here = { CU_MEM_LOCATION_TYPE_DEVICE, 0 };
+
+	make_pool();
+	SUPPORTED(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+}
+
+static void run_current_pool_13(void)
+{
+	NEED(cuMemSetMemPool);
+	fill_pool(take_async, give_async, set_current_13);
+}
+
+static void keep_everything(CUmemoryPool p)
+{
+	OK(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &(cuuint64_t) { UINT64_MAX }));
+}
+
+/* What a pool holds back is charged until it is trimmed. */
+static void run_trim(void)
+{
+	uint64_t p[4];
+
+	need_pools();
+	make_pool();
+	keep_everything(pool);
+	size_t start = views_match_books(0), piece = HM_MAX(fill_piece() / STEP, (size_t)1) * STEP;
+
+	for (int i = 0; i < 4; i++)
+		OK(take_from(&p[i], piece));
+	for (int i = 0; i < 4; i++)
+		OK(give_async(p[i]));
+	OK(cuCtxSynchronize());
+	size_t kept = views_match_books(0);
+
+	HOLDS(kept >= start + 4 * piece, "a pool that keeps 4 x %zu is charged %zu", piece, kept - start);
+	OK(cuMemPoolTrimTo(pool, 2 * piece));
+	size_t trimmed = views_match_books(0);
+
+	HOLDS(trimmed < kept && trimmed >= start + 2 * piece, "after a trim to 2 pieces: %zu", trimmed - start);
+	fill_expect_room(0);
+	OK(cuMemPoolTrimTo(pool, 0));
+	HOLDS(views_match_books(0) == start, "after a trim to nothing: %zu", views_used(0) - start);
+}
+
+/* A pool that was told to let go (its threshold lowered) gives back at the next synchronisation. */
+static void run_threshold(void)
+{
+	uint64_t p;
+
+	need_pools();
+	make_pool();
+	keep_everything(pool);
+	size_t start = views_match_books(0);
+
+	OK(take_from(&p, 2 * STEP));
+	OK(give_async(p));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) >= start + 2 * STEP, "a pool that keeps is not charged");
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &(cuuint64_t) { 0 }));
+	OK(cuCtxSynchronize());
+	OK(take_from(&p, 1024));
+	OK(give_async(p));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) == start, "a pool that lets go is still charged %zu", views_used(0) - start);
+	fill_expect_room(0);
+}
+
+/* A pool goes with all it kept. */
+static void run_destroy(void)
+{
+	uint64_t p;
+
+	need_pools();
+	size_t start = views_match_books(0);
+
+	make_pool();
+	keep_everything(pool);
+	OK(take_from(&p, 2 * STEP));
+	OK(give_async(p));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) >= start + 2 * STEP, "a pool that keeps is not charged");
+	OK(cuMemPoolDestroy(pool));
+	HOLDS(views_match_books(0) == start, "a destroyed pool is still charged %zu", views_used(0) - start);
+	fill_expect_room(0);
+}
+
+const struct path paths_pool[] = {
+	{ "async", run_async, BARE_BREAKS },
+	{ "async-per-thread", run_async_ptsz, BARE_BREAKS },
+	{ "async-freed-by-cuMemFree", run_async_freed_plainly, BARE_BREAKS },
+	{ "pool", run_from_pool, BARE_BREAKS },
+	{ "pool-per-thread", run_from_pool_ptsz, BARE_BREAKS },
+	{ "pool-current", run_current_pool, BARE_BREAKS },
+	{ "pool-current-13", run_current_pool_13, BARE_BREAKS },
+	{ "pool-trim", run_trim, BARE_BREAKS },
+	{ "pool-threshold", run_threshold, BARE_BREAKS },
+	{ "pool-destroy", run_destroy, BARE_BREAKS },
+	{ 0 },
+};

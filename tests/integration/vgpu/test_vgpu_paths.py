@@ -1,0 +1,100 @@
+"""Every path of tests/cuda, on a node that has every feature: without libvgpu each must find its promise broken (or it proves
+nothing), with libvgpu none may."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from conftest import BUILD, REPO, Node, can_unshare
+
+sys.path.insert(0, str(REPO / "tests/cuda"))
+import paths  # noqa: E402
+
+LIMIT, CORES = 512 * paths.MIB, 20
+PROGRAM = BUILD / "tests/cuda-path"
+
+# What libvgpu does not hold yet: docs/enforcement.md says so of each. One that passes must be taken off the list.
+NOT_YET = {
+    "checkpoint": "memory that comes back is not charged",
+    "launch-cooperative-devices": "not held",
+}
+
+
+def all_paths():
+    if not PROGRAM.exists():
+        return {}
+    return paths.names(BUILD, {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim")})
+
+
+def cases():
+    return [pytest.param(name, ends, marks=[pytest.mark.xfail(strict=True, reason=NOT_YET[name])] if name in NOT_YET else [])
+            for name, ends in all_paths().items()]
+
+
+@pytest.fixture(scope="module")
+def node():
+    if not can_unshare():
+        pytest.skip("needs mount namespaces (root, or user namespaces)")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-paths-", dir="/tmp"))
+    n = Node(folder, REPO / "tests/cuda/node.yaml")
+    yield n
+    n.down()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def held_by_file(node, container, name):
+    cards = "".join(f"gpu={uuid} memory={LIMIT} cores={CORES}\n" for uuid in node.cards)
+    c = container(limits=f"hami-vgpu-limits 1\n{cards}policy=force\nend\n")
+    c.make_region(LIMIT)
+    return paths.run(c.command([PROGRAM, name], paths.environment(LIMIT, CORES)))
+
+
+def run_plainly(node, name, extra):
+    return paths.run([PROGRAM, name], {**node.env, **extra})
+
+
+def test_there_are_programs():
+    """pytest would pass over an empty list in silence."""
+    assert len(all_paths()) > 80
+    assert set(NOT_YET) <= set(all_paths())
+
+
+@pytest.mark.parametrize("name, ends", [(name, ends) for name, ends in all_paths().items()])
+def test_without_libvgpu_the_promise_is_broken(node, name, ends):
+    """Where a machine is slow, a launch may seem held by itself: it has three tries."""
+    for _ in range(3):
+        status, said = run_plainly(node, name, paths.environment(LIMIT, CORES, bare=True))
+        if paths.has_teeth(ends, status):
+            break
+    else:
+        pytest.fail(f"{name} ends with {status}, it should find that it {ends}: {said}")
+    if status == paths.NOT_AVAILABLE:
+        pytest.skip(said)
+
+
+@pytest.mark.parametrize("name, ends", cases())
+def test_with_a_limit_file(node, container, name, ends):
+    status, said = held_by_file(node, container, name)
+    if status == paths.NOT_AVAILABLE:
+        pytest.skip(said)
+    assert status == paths.PASSED, said
+
+
+@pytest.mark.parametrize("name, ends", [c for c in cases() if "launch" not in c.values[0]])
+def test_with_the_environment_of_hami(node, short_tmp, name, ends):
+    """Memory alone: this way sets no limit of compute."""
+    box = {"LD_PRELOAD": str(BUILD / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": f"{LIMIT // paths.MIB}m",
+           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache")}
+    status, said = run_plainly(node, name, {**paths.environment(LIMIT, 0), **box})
+    if status == paths.NOT_AVAILABLE:
+        pytest.skip(said)
+    assert status == paths.PASSED, said
+
+
+def test_a_program_that_is_not_there():
+    done = subprocess.run([PROGRAM, "no-such-path"], env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim")}, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == paths.CANNOT and "no-such-path" in done.stderr
