@@ -27,7 +27,6 @@ enum { MIB = 1 << 20, LIMIT = 64 * MIB, ANSWER_MS = 10000 };
 
 #define CALLS                                                                                                          \
 	X(cuInit)                                                                                                      \
-	X(cuDeviceTotalMem_v2)                                                                                         \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
 	X(cuDevicePrimaryCtxReset_v2)                                                                                  \
 	X(cuCtxSetCurrent)                                                                                             \
@@ -83,7 +82,6 @@ static void load(void)
 	}
 	CALLS
 #undef X
-	MUST(cuda.cuInit(0));
 }
 
 static void start(void)
@@ -91,15 +89,14 @@ static void start(void)
 	CUcontext ctx;
 
 	load();
+	MUST(cuda.cuInit(0));
 	MUST(cuda.cuDevicePrimaryCtxRetain(&ctx, 0));
 	MUST(cuda.cuCtxSetCurrent(ctx));
 }
 
 static void attach(void)
 {
-	size_t bytes;
-
-	MUST(cuda.cuDeviceTotalMem_v2(&bytes, 0));
+	MUST(cuda.cuInit(0));
 }
 
 static void holds(size_t bytes)

@@ -1,5 +1,6 @@
-/* region-tool create PATH UUID=BYTES... | show PATH | correct PATH UUID: a region from the command line, for the tests.
- * correct reads lines "NOW_NS USED_NS" (the clock, and the GPU time that the container has used so far). */
+/* region-tool create PATH UUID=BYTES... | show PATH | reap PATH | correct PATH UUID: a region from the command line,
+ * for the tests. correct reads lines "NOW_NS USED_NS" (the clock, and the GPU time that the container has used so far).
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,14 +91,30 @@ static int correct(const char *path, const char *uuid)
 	return 0;
 }
 
+static bool is_of_ours(const struct region_process *p, void *arg)
+{
+	(void)arg;
+	return p->pid_namespace == process_id_self().pid_namespace;
+}
+
+/* As the agent does, which sees all namespaces; here every process of another one than ours is dead. */
+static int reap(const char *path)
+{
+	struct hm_err e = { 0 };
+
+	return region_reap(path, is_of_ours, NULL, &e) < 0 ? fail(&e) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2 && strcmp(argv[1], "create") == 0)
 		return create(argv[2], argv + 3, argc - 3);
 	if (argc == 3 && strcmp(argv[1], "show") == 0)
 		return show(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "reap") == 0)
+		return reap(argv[2]);
 	if (argc == 4 && strcmp(argv[1], "correct") == 0)
 		return correct(argv[2], argv[3]);
-	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH | correct PATH UUID\n");
+	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH | reap PATH | correct PATH UUID\n");
 	return 2;
 }
