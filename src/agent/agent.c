@@ -19,6 +19,7 @@
 #include "agent/pod_names.h"
 #include "agent/reconcile.h"
 #include "agent/registrar.h"
+#include "agent/sampler.h"
 #include "agent/selftest.h"
 #include "agent/service.h"
 #include "agent/state_lock.h"
@@ -49,6 +50,7 @@ struct agent {
 	struct reconcile *reconcile;
 	struct sweep *sweep;
 	struct hami_monitor *monitor; /* NULL: not wanted */
+	struct sampler *sampler;
 	struct pod_names *names;
 	struct driver *driver;
 	struct health_sources health_sources;
@@ -309,6 +311,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 					      .counter = a->counter,
 					      .worker = a->worker,
 					      .pending = a->pending };
+	const struct sampler_config sampler = { "/proc", &a->paths, a->claims, a->driver, a->worker };
 	struct registrar_config registrar = { .paths = &a->paths,
 					      .resource = a->options->resource_name,
 					      .started_ms = a->started_ms,
@@ -328,7 +331,9 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	if (a->options->hami_monitor_dir != NULL &&
 	    hami_monitor_new(a->loop, a->options->hami_monitor_dir, &a->paths, a->claims, &a->monitor, e) < 0)
 		return -e->code;
-	return sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e);
+	if (sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e) < 0)
+		return -e->code;
+	return sampler_new(a->loop, &sampler, &a->sampler, e);
 }
 
 static int start(struct agent *a, struct hm_err *e)
@@ -360,6 +365,7 @@ static void take_down(struct agent *a)
 	hami_monitor_free(a->monitor);
 	reconcile_free(a->reconcile);
 	pod_names_free(a->names);
+	sampler_free(a->sampler, ended);
 	driver_free(a->driver, ended);
 	fleet_free(a->fleet);
 	edits_free(a->edits);

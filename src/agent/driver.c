@@ -90,6 +90,11 @@ void driver_stop(struct driver *d, void (*closed)(void *arg), void *arg)
 	worker_submit(d->worker, &d->close_job);
 }
 
+struct gpu_driver *driver_gpu(const struct driver *d)
+{
+	return d->gpu;
+}
+
 uint64_t driver_hung_ms(const struct driver *d)
 {
 	return d->hung ? worker_busy_ms(d->worker, loop_now_ms(d->loop)) : 0;

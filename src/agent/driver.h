@@ -24,6 +24,7 @@ struct driver_listener {
 };
 
 struct driver;
+struct gpu_driver;
 
 /* Starts the first scan at once. nvml_library may be NULL; it and the worker are borrowed. */
 int driver_new(struct loop *l, struct worker *w, const char *nvml_library, const struct driver_listener *listener,
@@ -32,6 +33,9 @@ int driver_new(struct loop *l, struct worker *w, const char *nvml_library, const
 void driver_stop(struct driver *d, void (*closed)(void *arg), void *arg);
 /* After worker_free only. Where the worker did not end, the rest is left to the process's end. */
 void driver_free(struct driver *d, bool worker_ended);
+
+/* NVML, for other jobs of the worker, in its thread and until the job returns: NULL while there is none. */
+struct gpu_driver *driver_gpu(const struct driver *d);
 
 /* Milliseconds that the call in hand has taken where it is taken for hung, else 0. */
 uint64_t driver_hung_ms(const struct driver *d);

@@ -71,9 +71,13 @@ static bool folder_name(const struct claim *c, char *out, size_t cap)
 static void measure(struct hami_monitor *m, struct watched *w, const char *region, struct hami_file_state *s)
 {
 	uint64_t now = loop_now_ms(m->loop), spans, elapsed_ns = (now - w->at_ms) * 1000000;
+	hm_auto_fd fd = region_share_open(region, NULL);
+	struct region_orders orders;
 
-	for (size_t i = 0; i < s->region->card_count; i++) {
-		if (region_share_read(region, s->region->cards[i].uuid, &spans, NULL) < 0)
+	for (size_t i = 0; i < s->region->card_count && fd >= 0; i++) {
+		int card = region_share_card(fd, s->region->cards[i].uuid, NULL);
+
+		if (card < 0 || region_share_read(fd, (unsigned)card, &spans, &orders, NULL) < 0)
 			continue;
 		if (w->at_ms != 0 && spans != w->spans_ns[i]) {
 			s->launched = true;

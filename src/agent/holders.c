@@ -20,22 +20,16 @@
 #include "io/file.h"
 #include "region/process_id.h"
 
-/* A file's identity, whatever path it is mounted at and whatever file system lies below. */
-struct identity {
-	dev_t dev;
-	ino_t ino;
-};
-
 /* What processes see the same files by. A process may have left its container's root by chroot. */
 struct view {
 	ino_t mount_namespace;
-	struct identity root;
+	struct file_identity root;
 };
 
 struct holders {
 	struct view *views; /* already looked into */
 	size_t view_count, view_cap;
-	struct identity *mounted;
+	struct file_identity *mounted;
 	size_t mounted_count, mounted_cap, containers;
 };
 
@@ -79,6 +73,18 @@ static bool stat_inside(const char *root, const char *inside, struct stat *st)
 	return fd >= 0 && fstat(fd, st) == 0;
 }
 
+bool holder_usage_folder(const char *proc, unsigned pid, struct file_identity *out)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	hm_fmt(path, sizeof path, "%s/%u/root", proc, pid);
+	if (!stat_inside(path, HM_CONTAINER_USAGE_DIR, &st))
+		return false;
+	*out = (struct file_identity) { st.st_dev, st.st_ino };
+	return true;
+}
+
 /* False where memory is short. */
 static bool look_into(struct holders *h, const char *proc, const char *pid)
 {
@@ -93,7 +99,8 @@ static bool look_into(struct holders *h, const char *proc, const char *pid)
 		if (!stat_inside(path, container_paths[i], &st))
 			continue;
 		h->containers += i == 0;
-		if (!HM_PUSH(h->mounted, h->mounted_count, h->mounted_cap, (struct identity) { st.st_dev, st.st_ino }))
+		if (!HM_PUSH(h->mounted, h->mounted_count, h->mounted_cap,
+			     (struct file_identity) { st.st_dev, st.st_ino }))
 			return false;
 	}
 	return HM_PUSH(h->views, h->view_count, h->view_cap, v);

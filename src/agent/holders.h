@@ -7,10 +7,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "region/region.h"
+
+/* A file's identity, whatever path it is mounted at and whatever file system lies below. */
+struct file_identity {
+	dev_t dev;
+	ino_t ino;
+};
+
+static inline bool file_identity_equal(struct file_identity a, struct file_identity b)
+{
+	return a.dev == b.dev && a.ino == b.ino;
+}
+
+/* The usage folder that a process has mounted. False: none, or the process is gone or may not be looked into. */
+bool holder_usage_folder(const char *proc, unsigned pid, struct file_identity *out);
 
 struct holders;
 

@@ -74,7 +74,9 @@ struct region_compute {
 	_Atomic uint64_t error_ns;      /* GPU time used beyond what was charged, ever; signed, modulo 2^64 */
 	_Atomic uint64_t open_until_ns; /* policy default: nobody else uses the card */
 	_Atomic uint64_t hold_until_ns; /* a container of higher priority is at work */
-	uint8_t reserved_outside[32];
+	/* Until when alpha counts; 0: for good. Without its writer it would soon be another time's. */
+	_Atomic uint64_t alpha_until_ns;
+	uint8_t reserved_outside[24];
 };
 
 struct region_stats {

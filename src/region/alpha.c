@@ -6,6 +6,7 @@
 #include "region/bucket.h"
 
 #define ALPHA_LEAST_NS 1e6 /* measured before alpha says anything */
+#define ALPHA_MOST 1e5     /* spans in the time of a sample, 1,000 processes' long launches: beyond it is a scribble */
 
 void alpha_note(struct alpha *a, uint64_t now, uint64_t spans_ns)
 {
@@ -40,11 +41,14 @@ static bool spans_until(const struct alpha *a, uint64_t at, double *out)
 	return false;
 }
 
-/* exp(-x) without libm; exact enough for x of 0 to some 10. */
+/* exp(-x) without libm; exact enough for x of 0 to some 10, and nothing beyond. */
 static double decay(double x)
 {
-	double base = 1 - x / 64 + x * x / 8192, result = base > 0 ? base : 0;
+	double base, result;
 
+	x = HM_MIN(x, 20.0);
+	base = 1 - x / 64 + x * x / 8192;
+	result = base;
 	for (int i = 0; i < 6; i++)
 		result *= result;
 	return result;
@@ -57,7 +61,12 @@ void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t us
 	if (to_ns <= from_ns || !spans_until(a, from_ns, &before) || !spans_until(a, to_ns, &after))
 		return;
 	raw = HM_MAX(after - before, 0.0);
-	keep = decay((double)(to_ns - from_ns) / (double)ALPHA_TAU_NS);
+	if (raw > (double)(to_ns - from_ns) * ALPHA_MOST) {
+		alpha_forget(a);
+		return;
+	}
+	keep = decay((double)(to_ns - HM_MIN(a->sampled_ns, from_ns)) / (double)ALPHA_TAU_NS);
+	a->sampled_ns = to_ns;
 	a->used = a->used * keep + (double)used_ns;
 	a->raw = a->raw * keep + raw;
 	if (a->value != 0)
@@ -67,4 +76,10 @@ void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t us
 		return;
 	ratio = HM_MAX(a->used / a->raw * BUCKET_ALPHA_ONE, (double)BUCKET_ALPHA_MIN);
 	a->value = (uint64_t)HM_MIN(ratio, (double)BUCKET_ALPHA_MAX);
+}
+
+void alpha_forget(struct alpha *a)
+{
+	a->used = a->raw = 0;
+	a->value = 0;
 }

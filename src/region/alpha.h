@@ -15,9 +15,10 @@ enum { ALPHA_HISTORY = 16 };
 #define ALPHA_TAU_NS UINT64_C(1000000000)
 
 struct alpha {
-	double used, raw; /* decayed sums, ns */
-	uint64_t value;   /* in 1/65536; 0: not known yet */
-	int64_t error_ns; /* to be charged, ever */
+	double used, raw;    /* decayed sums, ns */
+	uint64_t sampled_ns; /* the end of the last sample */
+	uint64_t value;      /* in 1/65536; 0: not known yet */
+	int64_t error_ns;    /* to be charged, since the beginning */
 	struct {
 		uint64_t at_ns, spans_ns;
 	} history[ALPHA_HISTORY]; /* region_compute.spans_ns, as it stood then: samples come late */
@@ -29,5 +30,7 @@ void alpha_note(struct alpha *a, uint64_t now, uint64_t spans_ns);
 /* A sample: the driver's GPU time of the container between two moments. Moves value and error_ns, as the region holds
  * them. */
 void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns);
+/* What was learned is no longer believed; the error stays. */
+void alpha_forget(struct alpha *a);
 
 #endif

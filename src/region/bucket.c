@@ -5,22 +5,22 @@
 #include "core/macros.h"
 #include "region/shared.h"
 
-/* Anyone in the container can write this word. */
-static uint64_t alpha_of(const struct region_compute *c)
+/* Anyone in the container can write these words. */
+static uint64_t alpha_of(const struct region_compute *c, uint64_t now)
 {
-	uint64_t alpha = shared_load(&c->alpha);
+	uint64_t alpha = shared_load(&c->alpha), until = shared_load(&c->alpha_until_ns);
 
-	if (alpha == 0)
+	if (alpha == 0 || (until != 0 && (until <= now || until - now > BUCKET_OUTSIDE_NS)))
 		return BUCKET_ALPHA_ONE;
 	alpha = HM_MAX(alpha, (uint64_t)BUCKET_ALPHA_MIN);
 	return HM_MIN(alpha, (uint64_t)BUCKET_ALPHA_MAX);
 }
 
 /* How far a charge moves the zero. More than an hour of GPU time is no charge but a scribble. */
-static uint64_t shift_of(const struct region_compute *c, unsigned share, uint64_t raw_ns)
+static uint64_t shift_of(const struct region_compute *c, unsigned share, uint64_t now, uint64_t raw_ns)
 {
 	raw_ns = HM_MIN(raw_ns, UINT64_C(3600000000000));
-	return (raw_ns * alpha_of(c) / BUCKET_ALPHA_ONE) * 100 / share;
+	return (raw_ns * alpha_of(c, now) / BUCKET_ALPHA_ONE) * 100 / share;
 }
 
 /* The zero as it counts now: a full bucket does not grow, and a time beyond all debt is of another boot, or nonsense.
@@ -63,7 +63,7 @@ static void take_over_error(struct region_compute *c, unsigned share, uint64_t n
 
 uint64_t bucket_take(struct region_compute *c, unsigned share, uint64_t now, uint64_t raw_ns)
 {
-	uint64_t shift = shift_of(c, share, raw_ns), seen, zero;
+	uint64_t shift = shift_of(c, share, now, raw_ns), seen, zero;
 
 	take_over_error(c, share, now);
 	seen = shared_load(&c->zero_ns);
@@ -78,6 +78,6 @@ uint64_t bucket_take(struct region_compute *c, unsigned share, uint64_t now, uin
 
 void bucket_settle(struct region_compute *c, unsigned share, uint64_t now, int64_t raw_ns)
 {
-	move(c, share, now, shift_of(c, share, raw_ns < 0 ? -(uint64_t)raw_ns : (uint64_t)raw_ns), raw_ns < 0);
+	move(c, share, now, shift_of(c, share, now, raw_ns < 0 ? -(uint64_t)raw_ns : (uint64_t)raw_ns), raw_ns < 0);
 	shared_add(&c->spans_ns, (uint64_t)raw_ns);
 }

@@ -15,8 +15,10 @@
 #define BUCKET_CAP_NS UINT64_C(20000000)     /* of GPU time: the largest burst */
 #define BUCKET_ERROR_NS INT64_C(1000000000)  /* the largest correction from outside that is believed */
 #define BUCKET_DEBT_NS UINT64_C(10000000000) /* the longest wait for a refill; more is nonsense, or forgiven */
+#define BUCKET_OUTSIDE_NS BUCKET_DEBT_NS     /* how far ahead a moment written from outside may lie */
 
-/* What a nanosecond of measured span counts for, in 1/65536 (region_compute.alpha; 0 there: not known, so 1). */
+/* What a nanosecond of measured span counts for, in 1/65536 (region_compute.alpha; 0 there, or said for a time that is
+ * over: not known, so 1). */
 enum { BUCKET_ALPHA_ONE = 65536, BUCKET_ALPHA_MIN = 3277 /* 0.05 */, BUCKET_ALPHA_MAX = 78643 /* 1.2 */ };
 
 /* Takes raw_ns of GPU time if there are tokens, however few: they may go below 0. Returns 0, or the nanoseconds until

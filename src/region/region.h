@@ -47,10 +47,22 @@ int region_snapshot(const char *path, struct region_snapshot *out, struct hm_err
 int region_reap(const char *path, bool (*alive)(const struct region_process *p, void *arg), void *arg,
 		struct hm_err *e) HM_MUST_USE;
 
-/* The compute limit's words of a card, from outside the container: the GPU time that it has charged so far (modulo
- * 2^64), and what corrects it (region/alpha.h). -HM_ENOTFOUND also where the card is not in the region. */
-int region_share_read(const char *path, const char *uuid, uint64_t *spans_ns, struct hm_err *e) HM_MUST_USE;
-int region_share_write(const char *path, const char *uuid, uint64_t alpha, int64_t error_ns,
+/* The compute limit's words of a card, from outside the container: its region, held open, and the card's number there.
+ */
+struct region_orders {
+	uint64_t alpha, error_ns; /* region/alpha.h */
+	uint64_t open_until_ns, hold_until_ns, alpha_until_ns;
+};
+/* A file descriptor, the caller's to close. Errors as region_snapshot's. */
+int region_share_open(const char *path, struct hm_err *e) HM_MUST_USE;
+/* -HM_ENOTFOUND where the card is not in the region. */
+int region_share_card(int fd, const char *uuid, struct hm_err *e) HM_MUST_USE;
+/* The GPU time that the container has charged so far (modulo 2^64), and the orders as they stand: by anyone's hand.
+ * -HM_ENOTFOUND where the file is no longer the container's, -HM_EPROTO where it was cut or enlarged. */
+int region_share_read(int fd, unsigned card, uint64_t *spans_ns, struct region_orders *out,
+		      struct hm_err *e) HM_MUST_USE;
+/* Writes those words of `want` that differ from `stands`. */
+int region_share_write(int fd, unsigned card, const struct region_orders *stands, const struct region_orders *want,
 		       struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -2,71 +2,78 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/macros.h"
 #include "region/map.h"
 #include "region/region.h"
 #include "region/sys.h"
 
-static int find_card(int fd, uint32_t count, const char *uuid, struct hm_err *e)
+#define ORDER(member)                                                                                                  \
+	{                                                                                                              \
+		offsetof(struct region_orders, member), offsetof(struct region_compute, member)                        \
+	}
+
+/* Where each order stands in a card's words. */
+static const struct {
+	size_t here, there;
+} orders[] = { ORDER(alpha_until_ns), ORDER(alpha), ORDER(error_ns), ORDER(open_until_ns), ORDER(hold_until_ns) };
+
+int region_share_open(const char *path, struct hm_err *e)
+{
+	struct region_header h;
+
+	return region_open_file(path, true, &h, e);
+}
+
+int region_share_card(int fd, const char *uuid, struct hm_err *e)
 {
 	struct region_card_config cards[HM_MAX_CARDS];
+	struct region_header h;
 
-	if (sys_pread(fd, cards, sizeof cards, offsetof(struct region_layout, cards)) != (long)sizeof cards)
-		return hm_err_set(e, HM_EPROTO, "cut");
-	for (uint32_t i = 0; i < count; i++) {
+	if (sys_pread(fd, &h, sizeof h, 0) != (long)sizeof h ||
+	    sys_pread(fd, cards, sizeof cards, offsetof(struct region_layout, cards)) != (long)sizeof cards)
+		return hm_err_set(e, HM_EPROTO, "usage region: cut");
+	for (uint32_t i = 0; i < HM_MIN(h.card_count, (uint32_t)HM_MAX_CARDS); i++) {
 		if (strncmp(cards[i].uuid, uuid, HM_UUID_BYTES) == 0)
 			return (int)i;
 	}
-	return hm_err_set(e, HM_ENOTFOUND, "no card %s", uuid);
+	return hm_err_set(e, HM_ENOTFOUND, "usage region: no card %s", uuid);
 }
 
-/* Opens the region; *at is where the card's words begin. */
-static int open_card(const char *path, bool writable, const char *uuid, off_t *at, struct hm_err *e)
+static off_t place(unsigned card, size_t offset)
 {
-	struct region_header h;
-	int fd = region_open_file(path, writable, &h, e), card;
-
-	if (fd < 0)
-		return fd;
-	card = find_card(fd, h.card_count, uuid, e);
-	if (card < 0) {
-		sys_close(fd);
-		hm_err_wrap(e, "usage region %s", path);
-		return card;
-	}
-	*at = (off_t)(offsetof(struct region_layout, compute) + (size_t)card * sizeof(struct region_compute));
-	return fd;
+	return (off_t)(offsetof(struct region_layout, compute) + card * sizeof(struct region_compute) + offset);
 }
 
-int region_share_read(const char *path, const char *uuid, uint64_t *spans_ns, struct hm_err *e)
+int region_share_read(int fd, unsigned card, uint64_t *spans_ns, struct region_orders *out, struct hm_err *e)
 {
-	off_t at;
-	int fd = open_card(path, false, uuid, &at, e);
-	long n;
+	uint8_t words[sizeof(struct region_compute)];
+	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	n = sys_pread(fd, spans_ns, sizeof *spans_ns, at + (off_t)offsetof(struct region_compute, spans_ns));
-	sys_close(fd);
-	return n == (long)sizeof *spans_ns ? 0 : hm_err_set(e, HM_EPROTO, "usage region %s: cut", path);
+	if (sys_fstat(fd, &st) < 0)
+		return hm_err_errno(e, errno, "usage region");
+	if (st.st_nlink == 0)
+		return hm_err_set(e, HM_ENOTFOUND, "usage region: deleted or replaced");
+	if (st.st_size != (off_t)sizeof(struct region_layout) ||
+	    sys_pread(fd, words, sizeof words, place(card, 0)) != (long)sizeof words)
+		return hm_err_set(e, HM_EPROTO, "usage region: cut or enlarged");
+	memcpy(spans_ns, words + offsetof(struct region_compute, spans_ns), sizeof *spans_ns);
+	for (size_t i = 0; i < HM_COUNT(orders); i++)
+		memcpy((uint8_t *)out + orders[i].here, words + orders[i].there, sizeof(uint64_t));
+	return 0;
 }
 
 /* Each word is 8 bytes at a multiple of 8, which the kernel copies at once: who has it mapped sees the old or the new.
  */
-static bool put(int fd, off_t at, uint64_t word)
+int region_share_write(int fd, unsigned card, const struct region_orders *stands, const struct region_orders *want,
+		       struct hm_err *e)
 {
-	return sys_pwrite(fd, &word, sizeof word, at) == (long)sizeof word;
-}
+	for (size_t i = 0; i < HM_COUNT(orders); i++) {
+		const uint8_t *word = (const uint8_t *)want + orders[i].here;
 
-int region_share_write(const char *path, const char *uuid, uint64_t alpha, int64_t error_ns, struct hm_err *e)
-{
-	off_t at;
-	int fd = open_card(path, true, uuid, &at, e), r = 0;
-
-	if (fd < 0)
-		return fd;
-	if (!put(fd, at + (off_t)offsetof(struct region_compute, alpha), alpha) ||
-	    !put(fd, at + (off_t)offsetof(struct region_compute, error_ns), (uint64_t)error_ns))
-		r = hm_err_errno(e, errno, "usage region %s: write", path);
-	sys_close(fd);
-	return r;
+		if (memcmp(word, (const uint8_t *)stands + orders[i].here, sizeof(uint64_t)) == 0)
+			continue;
+		if (sys_pwrite(fd, word, sizeof(uint64_t), place(card, orders[i].there)) != (long)sizeof(uint64_t))
+			return hm_err_errno(e, errno, "usage region: write");
+	}
+	return 0;
 }

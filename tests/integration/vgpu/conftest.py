@@ -106,6 +106,25 @@ class Container:
         return json.loads(out) if out.strip() else None
 
 
+class AgentContainer(Container):
+    """One whose folder the agent made."""
+
+    def __init__(self, node, folder):
+        self.node, self.folder, self.region = node, folder, folder / "usage/region"
+
+    def limit(self, *lines):
+        """Other lines of its limit file: priority=, policy=."""
+        path, keys = self.folder / "limits", {line.split("=")[0] for line in lines}
+        kept = [line for line in path.read_text().splitlines() if line != "end" and line.split("=")[0] not in keys]
+        path.with_suffix(".new").write_text("".join(line + "\n" for line in [*kept, *lines, "end"]))
+        os.rename(path.with_suffix(".new"), path)
+
+
+@pytest.fixture
+def agent_container():
+    return AgentContainer
+
+
 def nodes(context_mib, source="sim/nodes/t4x2.yaml"):
     """A node whose contexts take so much of a card."""
     if not can_unshare():

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cleanup.h"
 #include "core/num.h"
 #include "region/alpha.h"
 #include "region/region.h"
@@ -64,9 +65,12 @@ static bool sample(struct group *g, uint64_t now)
 {
 	const char *uuid = sim_node()->cards[card].info.uuid;
 	uint64_t spans, used = used_ns(g), percent;
+	struct region_orders stands, want;
 	struct hm_err e;
+	hm_auto_fd fd = region_share_open(g->region, &e);
+	int at = fd < 0 ? fd : region_share_card(fd, uuid, &e);
 
-	if (region_share_read(g->region, uuid, &spans, &e) < 0) {
+	if (at < 0 || region_share_read(fd, (unsigned)at, &spans, &stands, &e) < 0) {
 		fprintf(stderr, "share-watch: %s\n", e.msg);
 		return false;
 	}
@@ -74,7 +78,10 @@ static bool sample(struct group *g, uint64_t now)
 	alpha_note(&g->alpha, now, spans);
 	alpha_sample(&g->alpha, now - SAMPLE_MS * MS, now, percent * SAMPLE_MS * MS / 100);
 	g->sampled_ns = used;
-	return region_share_write(g->region, uuid, g->alpha.value, g->alpha.error_ns, &e) == 0;
+	want = stands;
+	want.alpha = g->alpha.value;
+	want.error_ns = (uint64_t)g->alpha.error_ns;
+	return region_share_write(fd, (unsigned)at, &stands, &want, &e) == 0;
 }
 
 static bool watch(uint64_t step_ms, uint64_t steps)

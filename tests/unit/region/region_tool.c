@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/cleanup.h"
 #include "core/num.h"
 #include "region/alpha.h"
 #include "region/map.h"
@@ -74,16 +75,24 @@ static int show(const char *path)
 static int correct(const char *path, const char *uuid)
 {
 	uint64_t now, used, last = 0, last_used = 0, spans;
+	struct region_orders stands, want;
 	struct alpha a = { 0 };
 	struct hm_err e = { 0 };
+	hm_auto_fd fd = region_share_open(path, &e);
+	int card = fd < 0 ? fd : region_share_card(fd, uuid, &e);
 
+	if (card < 0)
+		return fail(&e);
 	while (scanf("%" SCNu64 " %" SCNu64, &now, &used) == 2) {
-		if (region_share_read(path, uuid, &spans, &e) < 0)
+		if (region_share_read(fd, (unsigned)card, &spans, &stands, &e) < 0)
 			return fail(&e);
 		alpha_note(&a, now, spans);
 		if (last != 0)
 			alpha_sample(&a, last, now, used - last_used);
-		if (region_share_write(path, uuid, a.value, a.error_ns, &e) < 0)
+		want = stands;
+		want.alpha = a.value;
+		want.error_ns = (uint64_t)a.error_ns;
+		if (region_share_write(fd, (unsigned)card, &stands, &want, &e) < 0)
 			return fail(&e);
 		last = now;
 		last_used = used;
