@@ -47,6 +47,23 @@ CUmemoryPool cu_pool_default(unsigned device)
 	return dev->default_pool;
 }
 
+CUmemoryPool cu_pool_of_host(void)
+{
+	static CUmemoryPool pool;
+
+	if (pool == NULL) {
+		pool = pool_new(0, true);
+		if (pool != NULL)
+			pool->on_host = true;
+	}
+	return pool;
+}
+
+bool cu_place_is_host(const CUmemLocation *where)
+{
+	return where->type >= CU_MEM_LOCATION_TYPE_HOST && where->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 static void chunk_free(CUmemoryPool pool, struct cu_region *chunk)
 {
 	pool->reserved -= chunk->bytes;
@@ -94,7 +111,7 @@ void cu_pools_empty(unsigned device)
 	LIST_FOR_EACH (&pools, it) {
 		CUmemoryPool pool = HM_CONTAINER(it, struct CUmemPoolHandle_st, link);
 
-		if (pool->device != device)
+		if (pool->device != device || pool->on_host)
 			continue;
 		chunks_free(pool);
 		if (pool->doomed)
@@ -118,7 +135,7 @@ static CUresult chunk_new(CUmemoryPool pool, uint64_t bytes, struct cu_region **
 		cu_region_free(*out);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult rc = cu_region_charge(out);
+	CUresult rc = pool->on_host ? CUDA_SUCCESS : cu_region_charge(out);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -211,16 +228,20 @@ CU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *prop
 		return rc;
 	if (out == NULL || props == NULL)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* pools of host or managed memory are not simulated */
+	bool on_host = cu_place_is_host(&props->location);
+
+	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE && !on_host))
+		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* pools of managed memory are not simulated */
 	if (props->handleTypes != 0 && props->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return cu_leave(CUDA_ERROR_NOT_SUPPORTED); /* no fabric */
-	if (props->location.id < 0 || (unsigned)props->location.id >= cu.count)
+	if (!on_host && (props->location.id < 0 || (unsigned)props->location.id >= cu.count))
 		return cu_leave(CUDA_ERROR_INVALID_DEVICE);
-	CUmemoryPool pool = pool_new((unsigned)props->location.id, false);
+	CUmemoryPool pool = pool_new(on_host ? 0 : (unsigned)props->location.id, false);
 
 	if (pool == NULL)
 		return cu_leave(CUDA_ERROR_OUT_OF_MEMORY);
+	pool->on_host = on_host;
 	pool->handle_types = props->handleTypes;
 	pool->max_bytes = cu_round(HM_MIN(props->maxSize, UINT64_MAX / 2), CU_PAGE_BYTES);
 	*out = pool;

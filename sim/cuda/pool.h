@@ -17,6 +17,7 @@ struct CUmemPoolHandle_st {
 	uint64_t threshold;
 	uint64_t reserved, reserved_high, used, used_high;
 	int handle_types; /* it can be shared by */
+	bool on_host;     /* its memory takes nothing of a card */
 	bool imported;    /* another process's: nothing can be allocated from it */
 	int flags[3];     /* reuse attributes; kept, without effect */
 };
@@ -28,5 +29,7 @@ void cu_pools_release(unsigned device);        /* a synchronisation: gives back 
 void cu_pools_empty(unsigned device);          /* the device's last context has gone: all allocations go */
 CUmemoryPool cu_pool_import(unsigned device);  /* NULL: out of memory */
 CUmemoryPool cu_pool_default(unsigned device); /* NULL: out of memory */
+CUmemoryPool cu_pool_of_host(void);            /* the host's default pool */
+bool cu_place_is_host(const CUmemLocation *where);
 
 #endif

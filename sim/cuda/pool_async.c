@@ -166,7 +166,7 @@ CU_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return set_pool(dev, pool);
 }
 
-/* By place and kind since 13.0. Pools of host or managed memory are not simulated. */
+/* By place and kind since 13.0. Pools of managed memory are not simulated; the host has its default pool alone. */
 static CUresult place_of(const CUmemLocation *where, int type, CUdevice *dev)
 {
 	if (where == NULL || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
@@ -177,20 +177,37 @@ static CUresult place_of(const CUmemLocation *where, int type, CUdevice *dev)
 	return CUDA_SUCCESS;
 }
 
-CU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+static CUresult get_pool_of_host(CUmemoryPool *out)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL)
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	*out = cu_pool_of_host();
+	return cu_leave(*out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static CUresult get_pool_at(CUmemoryPool *out, const CUmemLocation *where, int allocation_type, bool current)
 {
 	CUdevice dev;
-	CUresult rc = place_of(where, allocation_type, &dev);
+	CUresult rc;
 
-	return rc == CUDA_SUCCESS ? get_pool(out, dev, false) : rc;
+	if (where != NULL && cu_place_is_host(where) && allocation_type == CU_MEM_ALLOCATION_TYPE_PINNED)
+		return get_pool_of_host(out);
+	rc = place_of(where, allocation_type, &dev);
+	return rc == CUDA_SUCCESS ? get_pool(out, dev, current) : rc;
+}
+
+CU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+{
+	return get_pool_at(out, where, allocation_type, false);
 }
 
 CU_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
 {
-	CUdevice dev;
-	CUresult rc = place_of(where, allocation_type, &dev);
-
-	return rc == CUDA_SUCCESS ? get_pool(out, dev, true) : rc;
+	return get_pool_at(out, where, allocation_type, true);
 }
 
 CU_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, int allocation_type, CUmemoryPool pool)

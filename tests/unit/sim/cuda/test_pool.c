@@ -103,8 +103,7 @@ static void full_card(void **state HM_UNUSED)
 static void limits_of_a_pool(void **state HM_UNUSED)
 {
 	CUmemoryPool pool = new_pool(10 * MIB), got, standard;
-	CUmemPoolProps host = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				.location = { CU_MEM_LOCATION_TYPE_HOST, 0 } };
+	CUmemPoolProps managed = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
 	CUdeviceptr a, b;
 	cuuint64_t value = 5;
 
@@ -123,7 +122,7 @@ static void limits_of_a_pool(void **state HM_UNUSED)
 	assert_cuda(cuDeviceGetDefaultMemPool(&standard, 0));
 	assert_ptr_equal(got, standard);
 	assert_int_equal(cuMemPoolDestroy(standard), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(cuMemPoolCreate(&pool, &host), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemPoolCreate(&pool, &managed), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(cuMemPoolSetAttribute(standard, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuMemPoolGetAttribute(standard, 77, &value), CUDA_ERROR_INVALID_VALUE);
@@ -147,10 +146,30 @@ static void by_place(void **state HM_UNUSED)
 	assert_cuda(cuMemGetDefaultMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
 	assert_ptr_equal(got, standard);
 	assert_int_equal(cuMemGetMemPool(&got, &device, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemSetMemPool(&host, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemGetMemPool(&got, &host, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(cuMemGetMemPool(&got, &none, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(cuMemGetMemPool(&got, &device, 7), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuMemSetMemPool(NULL, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMemPoolDestroy(pool));
+}
+
+static void of_the_host(void **state HM_UNUSED)
+{
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				 .location = { CU_MEM_LOCATION_TYPE_HOST_NUMA, 0 } };
+	CUmemLocation host = { CU_MEM_LOCATION_TYPE_HOST, 0 };
+	CUmemoryPool pool, standard;
+	CUdeviceptr a, b;
+
+	assert_cuda(cuMemPoolCreate(&pool, &props));
+	assert_cuda(cuMemGetDefaultMemPool(&standard, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+	assert_cuda(cuMemAllocFromPoolAsync(&a, CHUNK, pool, NULL));
+	assert_cuda(cuMemAllocFromPoolAsync(&b, CHUNK, standard, NULL));
+	assert_int_equal(attribute(standard, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), CHUNK);
+	assert_int_equal(free_bytes(), ROOM_BYTES);
+	assert_cuda(cuMemFreeAsync(a, NULL));
+	assert_cuda(cuMemFree_v2(b));
 	assert_cuda(cuMemPoolDestroy(pool));
 }
 
@@ -177,8 +196,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
-		TEST(reserved_and_used), TEST(threshold_and_trim), TEST(full_card),
-		TEST(limits_of_a_pool),  TEST(any_free),           TEST(by_place),
+		TEST(reserved_and_used), TEST(threshold_and_trim), TEST(full_card),   TEST(limits_of_a_pool),
+		TEST(any_free),          TEST(by_place),           TEST(of_the_host),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }
