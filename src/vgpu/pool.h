@@ -21,4 +21,17 @@ bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked);
 /* False: the driver does not say. */
 bool pool_graph_memory(CUdevice device, uint64_t *reserved, uint64_t *used);
 
+/* For pool_alloc.c. Records of pools change only under the pools' lock. Their `bytes` are what the pool is charged for,
+ * `refs` its live allocations, `owner` its device, `mappings` its release threshold in pages of 2 MiB; `small` marks
+ * one whose memory is the host's, `pooled` one that was destroyed: it lives on until its last allocation is freed. */
+void pools_lock(struct vgpu *v);
+void pools_unlock(struct vgpu *v);
+bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out);
+struct record *pool_find(struct vgpu *v, CUmemoryPool pool);
+/* NULL: no memory. */
+struct record *pool_add(struct vgpu *v, CUmemoryPool pool, CUdevice device, bool on_host);
+/* What the pool holds now, of which `booked` bytes are charged already. False: over the limit; it is charged all the
+ * same. */
+bool pool_charge_growth(struct vgpu *v, struct record *pool, uint64_t reserved, uint64_t booked);
+
 #endif

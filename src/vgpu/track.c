@@ -296,6 +296,15 @@ static void unlink_this(struct track *t, struct record *r)
 		*at = r->next;
 }
 
+void track_remove(struct track *t, struct record *r)
+{
+	_Atomic uint32_t *word = lock_of(t, hash_of(r->kind, r->key));
+
+	lock(word);
+	unlink_this(t, r);
+	unlock(word);
+}
+
 bool track_count(struct track *t, struct record *r, int refs, int mappings)
 {
 	_Atomic uint32_t *word = lock_of(t, hash_of(r->kind, r->key));

@@ -63,6 +63,9 @@ void track_put(struct track *t, struct record *r);
 /* Takes the youngest record of this kind and key out; NULL: there is none. */
 struct record *track_take(struct track *t, enum track_kind kind, uint64_t key);
 
+/* Takes this very record out. */
+void track_remove(struct track *t, struct record *r);
+
 /* The record stays in, its lock held until track_release; NULL (no lock held): there is none. */
 struct record *track_hold(struct track *t, enum track_kind kind, uint64_t key);
 void track_release(struct track *t, enum track_kind kind, uint64_t key);

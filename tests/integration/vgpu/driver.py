@@ -73,3 +73,9 @@ def addresses(library):
 
 def address_of(function):
     return c.cast(function, c.c_void_p).value
+
+
+def stop():
+    """Waits until the test has looked (steps.py)."""
+    print("stop", flush=True)
+    input()

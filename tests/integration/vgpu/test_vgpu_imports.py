@@ -73,7 +73,8 @@ print(json.dumps([imported, released, used()]))
     assert got == [20 * MIB, 20 * MIB, 0]
 
 
-def test_a_pool_and_a_pointer_of_another_process(container):
+@pytest.mark.parametrize("free", ["cuMemFreeAsync(p, None)", "cuMemFreeAsync_ptsz(p, None)", "cuMemFree_v2(p)"])
+def test_a_pool_and_a_pointer_of_another_process(container, free):
     c = container(64 * MIB)
     owner = c.start([sys.executable, "-c", "from driver import *\n" + SHARED + """
 start()
@@ -96,7 +97,7 @@ before = used()
 ok(cuda.cuMemPoolImportFromShareableHandle(c.byref(pool), c.c_void_p(fd), 1, c.c_uint64(0)))
 ok(cuda.cuMemPoolImportPointer(c.byref(p), pool, c.byref(data)))
 imported = used()
-ok(cuda.cuMemFreeAsync(p, None))
+ok(cuda.{free})
 ok(cuda.cuCtxSynchronize())
 freed = used()
 ok(cuda.cuMemPoolDestroy(pool))

@@ -1,13 +1,7 @@
 """Who keeps the memory of a handle: the region says what the simulated driver says, at every step."""
-import json
-import sys
-
-import pytest
-
-MIB = 1 << 20
+from steps import MIB, Steps, run
 
 VMM = r"""
-import json
 class Location(c.Structure):
     _fields_ = [("type", c.c_int), ("id", c.c_int)]
 class Prop(c.Structure):
@@ -41,39 +35,11 @@ def bind_address(mc, offset, va, size):
     return cuda.cuMulticastBindAddr(mc, c.c_size_t(offset), c.c_uint64(va), c.c_size_t(size), zero)
 def unbind(mc, device, offset, size):
     return cuda.cuMulticastUnbind(mc, device, c.c_size_t(offset), c.c_size_t(size))
-def step(wait=True):
-    print(os.getpid(), flush=True)
-    input()
 """
 
 
-class Steps:
-    """A child that stops at each step(): the region and the driver's books then, by card."""
-
-    def __init__(self, made, code):
-        self.made = made
-        self.child = made.start([sys.executable, "-c", "from driver import *\n" + VMM + code])
-
-    def next(self):
-        line = self.child.stdout.readline()
-        if not line.strip():
-            pytest.fail(self.child.stderr.read())
-        cards = self.made.node.status()["cards"]
-        driver = {card["uuid"]: sum(p["bytes"] for p in card["processes"]) for card in cards}
-        region = {card["uuid"]: card["used"] for card in self.made.snapshot()["cards"]}
-        assert driver == region
-        self.child.stdin.write("\n")
-        self.child.stdin.flush()
-        return [region[uuid] // MIB for uuid in self.made.node.cards]
-
-    def rest(self):
-        out, err = self.child.communicate(timeout=60)
-        assert self.child.returncode == 0, err
-        return json.loads(out) if out.strip() else None
-
-
 def test_parts_and_several_mappings(container):
-    s = Steps(container(64 * MIB), """
+    got = run(container(64 * MIB), VMM + """
 start()
 h, other = create(16 * MIB), create(8 * MIB, 1)
 va = reserve(64 * MIB)
@@ -84,21 +50,20 @@ ok(map_at(va + 28 * MIB, 16 * MIB, h))
 refused = [map_at(va, 4 * MIB, h) != 0, unmap(va, 2 * MIB) != 0, unmap(va + 2 * MIB, 4 * MIB) != 0]
 ok(release(h)); ok(release(other))
 refused.append(release(h) != 0)
-step()
+stop()
 ok(unmap(va + 4 * MIB, 24 * MIB))
-step()
+stop()
 ok(unmap(va, 4 * MIB))
-step()
+stop()
 ok(unmap(va + 28 * MIB, 16 * MIB))
-step()
+stop()
 print(json.dumps(refused))
 """)
-    assert [s.next() for _ in range(4)] == [[16, 8], [16, 0], [16, 0], [0, 0]]
-    assert s.rest() == [True] * 4
+    assert got == ([[16, 8], [16, 0], [16, 0], [0, 0]], [True] * 4)
 
 
 def test_a_retained_handle_keeps_the_memory(container):
-    s = Steps(container(64 * MIB), """
+    got = run(container(64 * MIB), VMM + """
 start()
 h, again = create(16 * MIB), c.c_uint64()
 va = reserve(16 * MIB)
@@ -106,19 +71,18 @@ ok(map_at(va, 16 * MIB, h))
 ok(release(h))
 ok(cuda.cuMemRetainAllocationHandle(c.byref(again), c.c_void_p(va + 3 * MIB)))
 ok(unmap(va, 16 * MIB))
-step()
+stop()
 ok(map_at(va, 8 * MIB, again))
 ok(release(again))
-step()
+stop()
 ok(unmap(va, 8 * MIB))
-step()
+stop()
 """)
-    assert [s.next() for _ in range(3)] == [[16, 0], [16, 0], [0, 0]]
-    s.rest()
+    assert got == ([[16, 0], [16, 0], [0, 0]], None)
 
 
 def test_what_is_bound_to_a_multicast_object_is_charged_until_it_is_unbound(switched):
-    s = Steps(switched(64 * MIB), """
+    got = run(switched(64 * MIB), VMM + """
 start()
 mc, h, other = team(32 * MIB), create(16 * MIB), create(8 * MIB, 1)
 ok(bind(mc, 0, h, 16 * MIB))
@@ -126,41 +90,39 @@ ok(bind(mc, 16 * MIB, h, 4 * MIB, 12 * MIB))
 ok(bind(mc, 0, other, 8 * MIB))
 codes = [bind(mc, 0, h, 16 * MIB) != 0]
 ok(release(h)); ok(release(other))
-step()
+stop()
 codes += [unbind(mc, 0, 0, 4 * MIB) != 0, unbind(mc, 1, 16 * MIB, 4 * MIB) != 0]
 ok(unbind(mc, 0, 0, 16 * MIB))
-step()
+stop()
 ok(unbind(mc, 0, 16 * MIB, 4 * MIB))
-step()
+stop()
 ok(unbind(mc, 1, 0, 8 * MIB))
-step()
+stop()
 ok(release(mc))
 print(json.dumps(codes))
 """)
-    assert [s.next() for _ in range(4)] == [[16, 8], [16, 8], [0, 8], [0, 0]]
-    assert s.rest() == [True] * 3
+    assert got == ([[16, 8], [16, 8], [0, 8], [0, 0]], [True] * 3)
 
 
 def test_the_end_of_a_multicast_object_returns_what_was_bound(switched):
-    s = Steps(switched(64 * MIB), """
+    got = run(switched(64 * MIB), VMM + """
 start()
 mc, second, h, other = team(32 * MIB), team(32 * MIB), create(16 * MIB), create(8 * MIB, 1)
 va = reserve(32 * MIB)
 ok(bind(mc, 0, h, 16 * MIB)); ok(bind(second, 0, other, 8 * MIB)); ok(bind(second, 8 * MIB, h, 2 * MIB))
 ok(map_at(va, 32 * MIB, mc))
 ok(release(h)); ok(release(other)); ok(release(mc))
-step()
+stop()
 ok(unmap(va, 32 * MIB))
-step()
+stop()
 ok(release(second))
-step()
+stop()
 """)
-    assert [s.next() for _ in range(3)] == [[16, 8], [16, 8], [0, 0]]
-    s.rest()
+    assert got == ([[16, 8], [16, 8], [0, 0]], None)
 
 
 def test_memory_bound_by_its_address(switched):
-    s = Steps(switched(64 * MIB), """
+    got = run(switched(64 * MIB), VMM + """
 start()
 mc, h, va = team(32 * MIB), create(16 * MIB), reserve(16 * MIB)
 ok(map_at(va, 16 * MIB, h))
@@ -168,13 +130,12 @@ ok(release(h))
 ok(bind_address(mc, 0, va + 4 * MIB, 8 * MIB))
 wrong = bind_address(mc, 16 * MIB, va + 12 * MIB, 8 * MIB) != 0
 ok(unmap(va, 16 * MIB))
-step()
+stop()
 ok(unbind(mc, 0, 0, 8 * MIB))
-step()
+stop()
 print(json.dumps(wrong))
 """)
-    assert [s.next() for _ in range(2)] == [[16, 0], [0, 0]]
-    assert s.rest() is True
+    assert got == ([[16, 0], [0, 0]], True)
 
 
 def test_bound_memory_counts_against_the_limit(switched):
@@ -193,7 +154,7 @@ print(json.dumps([refused, used(), create(64 * MIB) is not None]))
 def test_a_shared_multicast_object_keeps_what_was_bound(switched):
     """Another process may have it: what was bound is charged until it is unbound, or its process ends."""
     made = switched(64 * MIB)
-    owner = Steps(made, """
+    owner = Steps(made, VMM + """
 start()
 mc, h, more, fd = team(32 * MIB, (0,), 1), create(16 * MIB, 0, 1), create(2 * MIB, 0, 1), c.c_int()
 ok(cuda.cuMemExportToShareableHandle(c.byref(fd), mc, 1, zero))
@@ -202,17 +163,17 @@ input()
 ok(bind(mc, 0, h, 16 * MIB)); ok(bind(mc, 16 * MIB, more, 2 * MIB))
 ok(unbind(mc, 0, 16 * MIB, 2 * MIB))
 ok(release(h)); ok(release(more)); ok(release(mc))
-step()
+stop()
 """)
-    pid, fd = owner.child.stdout.readline().split()
-    other = Steps(made, f"""
+    pid, fd = owner.line().split()
+    other = Steps(made, VMM + f"""
 start(1)
 fd = os.open("/proc/{pid}/fd/{fd}", os.O_RDWR)
 mc, h = c.c_uint64(), create(8 * MIB, 1, 1)
 ok(cuda.cuMemImportFromShareableHandle(c.byref(mc), c.c_void_p(fd), 1))
 ok(cuda.cuMulticastAddDevice(mc, 1))
 ok(bind(mc, 0, h, 8 * MIB))
-step()
+stop()
 ok(unbind(mc, 1, 0, 8 * MIB))
 ok(bind(mc, 4 * MIB, h, 8 * MIB))
 ok(release(h)); ok(release(mc))
@@ -220,10 +181,10 @@ print(json.dumps(used() // MIB), flush=True)
 input()
 """)
     assert other.next() == [18, 8]
-    assert other.child.stdout.readline() == "8\n"
-    owner.child.stdin.write("\n")
-    owner.child.stdin.flush()
+    assert other.line() == "8\n"
+    owner.go()
     assert owner.next() == [16, 8]
-    owner.rest()
-    other.child.communicate("\n")
+    owner.end()
+    other.go()
+    other.end()
     assert made.python("start(0)\na = used()\nstart(1)\nprint(json.dumps([a, used()]))") == [0, 0]

@@ -1,0 +1,196 @@
+/* Allocating from a pool:
+ *  1. Charge the request's pages. Refused, but the pool has that much unused: go on without a charge.
+ *  2. Call the driver. Where the program names no pool, the one that is current now is named to the driver, so that
+ *     another thread's cuDeviceSetMemPool cannot come in between.
+ *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); charge the growth since it was last
+ *     read, less the charge of 1. Growth that was another thread's has two charges until that thread gets here: never
+ *     too few.
+ *  4. Over the limit (the pool grew by more than was asked): charge it all the same, free the allocation, refuse.
+ * A pool whose attribute the driver does not tell is charged by allocation. */
+#include "vgpu/booking.h"
+#include "vgpu/hooks.h"
+#include "vgpu/pool.h"
+
+struct pool_request {
+	CUmemoryPool pool; /* NULL: the current one of the stream's device */
+	CUstream stream;
+	bool per_thread, by_attribute;
+	CUdevice device;
+	struct booking b;
+};
+
+static bool has_unused(CUmemoryPool pool, uint64_t bytes)
+{
+	uint64_t reserved, used;
+
+	return pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+	       pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && reserved >= used &&
+	       reserved - used >= bytes;
+}
+
+static CUresult open_request(struct pool_request *q, uint64_t bytes)
+{
+	uint64_t pages = (bytes + VGPU_PAGE_BYTES - 1) / VGPU_PAGE_BYTES * VGPU_PAGE_BYTES, reserved;
+	CUresult rc;
+
+	q->by_attribute = pool_attribute(q->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+	rc = booking_open_on(&q->b, q->device, pages);
+	if (rc != CUDA_ERROR_OUT_OF_MEMORY || q->b.card == NULL)
+		return rc;
+	if (q->b.v->mode == VGPU_ON && q->by_attribute && has_unused(q->pool, bytes))
+		rc = booking_open_on(&q->b, q->device, 0);
+	return rc;
+}
+
+static CUresult device_of_stream(CUstream stream, CUdevice *out)
+{
+	bool is_handle = stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+
+	if (is_handle && REAL(cuStreamGetDevice)(stream, out) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return REAL(cuCtxGetDevice)(out);
+}
+
+/* An explicit pool is known from its creation, or it is some device's default pool. */
+static bool device_of_pool(const struct pool_request *q, CUdevice *out)
+{
+	int devices = 0;
+
+	if (REAL(cuDeviceGetCount)(&devices) != CUDA_SUCCESS)
+		return false;
+	for (CUdevice i = 0; i < devices; i++) {
+		CUmemoryPool its;
+
+		if (REAL(cuDeviceGetDefaultMemPool)(&its, i) == CUDA_SUCCESS && its == q->pool) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static CUresult find_device(struct pool_request *q, bool *on_host)
+{
+	struct record *known = q->pool != NULL ? pool_find(q->b.v, q->pool) : NULL;
+	CUresult rc = device_of_stream(q->stream, &q->device);
+
+	*on_host = false;
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (q->pool == NULL)
+		return REAL(cuDeviceGetMemPool)(&q->pool, q->device);
+	if (known != NULL) {
+		*on_host = known->small;
+		q->device = (CUdevice)known->owner;
+	} else {
+		device_of_pool(q, &q->device);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* False: nothing is to be charged, the driver's answer stands. */
+static bool begin(struct pool_request *q, uint64_t bytes, CUresult *rc)
+{
+	bool on_host = false;
+
+	q->b.v = bytes != 0 && bytes <= REGION_MAX_BYTES ? vgpu_get() : NULL;
+	*rc = CUDA_SUCCESS;
+	if (q->b.v == NULL || stream_is_capturing(q->stream, q->per_thread))
+		return false;
+	*rc = find_device(q, &on_host);
+	if (on_host)
+		return false;
+	if (*rc == CUDA_SUCCESS)
+		*rc = open_request(q, bytes);
+	return true;
+}
+
+/* Step 3. */
+static bool settle(struct pool_request *q)
+{
+	struct vgpu *v = q->b.v;
+	struct record *pool = NULL;
+	uint64_t reserved;
+	bool fits = true;
+
+	pools_lock(v);
+	if (q->by_attribute) {
+		pool = pool_find(v, q->pool);
+		if (pool == NULL)
+			pool = pool_add(v, q->pool, q->device, false);
+	}
+	if (pool != NULL && pool_attribute(q->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) {
+		pool->card = (uint8_t)(q->b.card - v->cards);
+		pool->refs++;
+		q->b.record->owner = (uintptr_t)pool;
+		fits = pool_charge_growth(v, pool, reserved, q->b.charged);
+	} else {
+		q->b.record->bytes = q->b.charged;
+	}
+	pools_unlock(v);
+	return fits;
+}
+
+static CUresult finish(struct pool_request *q, CUresult rc, CUdeviceptr *out)
+{
+	bool fits;
+
+	if (rc != CUDA_SUCCESS) {
+		booking_cancel(&q->b);
+		return rc;
+	}
+	q->b.record->kind = TRACK_POINTER;
+	q->b.record->key = *out;
+	q->b.record->pooled = 1;
+	fits = settle(q);
+	track_put(&q->b.v->track, q->b.record);
+	if (fits)
+		return CUDA_SUCCESS;
+	if (q->per_thread)
+		cuMemFreeAsync_ptsz(*out, q->stream);
+	else
+		cuMemFreeAsync(*out, q->stream);
+	*out = 0;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+VGPU_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
+	struct pool_request q = { .stream = stream };
+	CUresult rc;
+
+	if (!begin(&q, bytes, &rc))
+		return REAL(cuMemAllocAsync)(out, bytes, stream);
+	return rc != CUDA_SUCCESS ? rc : finish(&q, REAL(cuMemAllocFromPoolAsync)(out, bytes, q.pool, stream), out);
+}
+
+VGPU_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
+	struct pool_request q = { .stream = stream, .per_thread = true };
+	CUresult rc;
+
+	if (!begin(&q, bytes, &rc))
+		return REAL(cuMemAllocAsync_ptsz)(out, bytes, stream);
+	return rc != CUDA_SUCCESS ? rc
+				  : finish(&q, REAL(cuMemAllocFromPoolAsync_ptsz)(out, bytes, q.pool, stream), out);
+}
+
+VGPU_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	struct pool_request q = { .pool = pool, .stream = stream };
+	CUresult rc;
+
+	if (pool == NULL || !begin(&q, bytes, &rc))
+		return REAL(cuMemAllocFromPoolAsync)(out, bytes, pool, stream);
+	return rc != CUDA_SUCCESS ? rc : finish(&q, REAL(cuMemAllocFromPoolAsync)(out, bytes, pool, stream), out);
+}
+
+VGPU_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	struct pool_request q = { .pool = pool, .stream = stream, .per_thread = true };
+	CUresult rc;
+
+	if (pool == NULL || !begin(&q, bytes, &rc))
+		return REAL(cuMemAllocFromPoolAsync_ptsz)(out, bytes, pool, stream);
+	return rc != CUDA_SUCCESS ? rc : finish(&q, REAL(cuMemAllocFromPoolAsync_ptsz)(out, bytes, pool, stream), out);
+}
