@@ -1,5 +1,6 @@
 """tools/gpu-check on a simulated node: it passes with libvgpu, and says what is wrong without."""
 import os
+import re
 import subprocess
 
 from node.base import PLAIN, REPO
@@ -11,9 +12,12 @@ def gpu_check(*words, **env):
 
 
 def test_it_passes_on_a_simulated_node():
-    done = gpu_check("--sim", str(REPO / "sim/nodes/t4x2.yaml"))
+    done = gpu_check("--sim", str(REPO / "sim/nodes/t4x2.yaml"), "--only=pool")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all passed" in done.stdout and "FAIL" not in done.stdout
+    assert "all passed" in done.stdout and "failed" not in done.stdout
+    assert re.search(r"^passed +pool-trim$", done.stdout, re.M)
+    assert re.search(r"^passed +without libvgpu the promises are broken, (\d+) of \1 tried$", done.stdout, re.M)
+    assert re.search(r"^not available +cudart: needs a real driver$", done.stdout, re.M)
 
 
 def test_a_library_that_holds_nothing_is_found_out(tmp_path):
@@ -23,11 +27,11 @@ def test_a_library_that_holds_nothing_is_found_out(tmp_path):
     (tmp_path / "lib").mkdir()
     other = next((PLAIN / "sim").glob("libnvidia-ml.so.1"))
     (tmp_path / "lib/libvgpu.so").symlink_to(other)
-    done = subprocess.run([str(REPO / "tools/gpu-check"), f"--build={tmp_path}", "--sim", str(REPO / "sim/nodes/t4x2.yaml")],
+    done = subprocess.run([str(REPO / "tools/gpu-check"), f"--build={tmp_path}", "--sim", str(REPO / "sim/nodes/t4x2.yaml"), "--only=alloc"],
                           capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 1
-    for text in ("FAIL  cuDeviceTotalMem is the limit", "FAIL  an allocation stops at the limit", "FAIL  two processes share one limit"):
-        assert text in done.stdout
+    for text in ("cuDeviceTotalMem is the limit", "an allocation stops at the limit", "two processes share one limit", "alloc"):
+        assert re.search(f"^failed +{text}: ", done.stdout, re.M), text
 
 
 def test_without_a_driver_it_says_so():

@@ -16,13 +16,6 @@ import paths  # noqa: E402
 LIMIT, CORES = 512 * paths.MIB, 20
 PROGRAM = BUILD / "tests/cuda-path"
 
-# What libvgpu does not hold yet: docs/enforcement.md says so of each. One that passes must be taken off the list.
-NOT_YET = {
-    "checkpoint": "memory that comes back is not charged",
-    "launch-cooperative-devices": "not held",
-}
-
-
 def all_paths():
     if not PROGRAM.exists():
         return {}
@@ -30,7 +23,7 @@ def all_paths():
 
 
 def cases():
-    return [pytest.param(name, ends, marks=[pytest.mark.xfail(strict=True, reason=NOT_YET[name])] if name in NOT_YET else [])
+    return [pytest.param(name, ends, marks=[pytest.mark.xfail(strict=True, reason=paths.NOT_YET[name])] if name in paths.NOT_YET else [])
             for name, ends in all_paths().items()]
 
 
@@ -59,7 +52,7 @@ def run_plainly(node, name, extra):
 def test_there_are_programs():
     """pytest would pass over an empty list in silence."""
     assert len(all_paths()) > 80
-    assert set(NOT_YET) <= set(all_paths())
+    assert set(paths.NOT_YET) <= set(all_paths())
 
 
 @pytest.mark.parametrize("name, ends", [(name, ends) for name, ends in all_paths().items()])
@@ -83,12 +76,17 @@ def test_with_a_limit_file(node, container, name, ends):
     assert status == paths.PASSED, said
 
 
-@pytest.mark.parametrize("name, ends", [c for c in cases() if "launch" not in c.values[0]])
+def by_environment(name):
+    """The ways of a lookup and of a launch are tried with a limit file; here one of each."""
+    return not name.startswith(("lookup", "launch")) or name in ("lookup-address", "launch-kernel")
+
+
+@pytest.mark.parametrize("name, ends", [c for c in cases() if by_environment(c.values[0])])
 def test_with_the_environment_of_hami(node, short_tmp, name, ends):
-    """Memory alone: this way sets no limit of compute."""
     box = {"LD_PRELOAD": str(BUILD / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": f"{LIMIT // paths.MIB}m",
-           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache")}
-    status, said = run_plainly(node, name, {**paths.environment(LIMIT, 0), **box})
+           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache"), "CUDA_DEVICE_SM_LIMIT": str(CORES),
+           "GPU_CORE_UTILIZATION_POLICY": "force"}
+    status, said = run_plainly(node, name, {**paths.environment(LIMIT, CORES), **box})
     if status == paths.NOT_AVAILABLE:
         pytest.skip(said)
     assert status == paths.PASSED, said
