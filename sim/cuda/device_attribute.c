@@ -48,7 +48,6 @@ static const struct attribute attributes[] = {
 	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0, FIELD(shared_per_sm), 1 },
 	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0, FIELD(registers_per_sm), 1 },
 	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
-	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0, FIELD(shared_per_block_optin), 1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
@@ -63,6 +62,8 @@ static int value_of(const struct sim_card_info *info, CUdevice_attribute attribu
 {
 	if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
 		return (int)info->l2_bytes;
+	if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+		return info->cc_major >= 6; /* Pascal was the first whose page faults the driver could serve */
 	for (size_t i = 0; i < HM_COUNT(attributes); i++) {
 		const struct attribute *a = &attributes[i];
 

@@ -1,7 +1,8 @@
 /* The usage region: one file of fixed size per container, mapped by all its processes. docs/contracts/region.md
  *
- * Nothing in it ever moves. Everything that several processes write is a 64-bit atomic. The words `used`, `who`, `meta`
- * and `op` are packed; the protocols over them stand on top of region/ledger.c and region/slots.c. */
+ * Nothing in it ever moves; reserved bytes are 0, so that one of them may get a meaning, in which 0 is the same as not
+ * known, without a new version. Everything that several processes write is a 64-bit atomic. The words `used`, `who`,
+ * `meta` and `op` are packed; the protocols over them stand on top of region/ledger.c and region/slots.c. */
 #ifndef HM_CONTRACT_REGION_LAYOUT_H
 #define HM_CONTRACT_REGION_LAYOUT_H
 
@@ -58,7 +59,9 @@ struct region_counter {
 	_Atomic uint64_t used;
 	_Atomic uint64_t peak_bytes;
 	_Atomic uint64_t refused; /* requests over the limit */
-	uint8_t reserved[40];
+	/* Allocations that the card had no room for, so that managed memory was taken (oversubscription): ever. */
+	_Atomic uint64_t spilled, spilled_bytes;
+	uint8_t reserved[24];
 };
 
 /* The compute limit of a card: region/bucket.h. Times are CLOCK_MONOTONIC, ns. */
@@ -123,6 +126,7 @@ _Static_assert(HM_MAX_CARDS == 1 << OP_CARD_BITS, "every card number is a card")
 _Static_assert(sizeof(struct region_header) == 64, "layout");
 _Static_assert(sizeof(struct region_card_config) == 128, "layout");
 _Static_assert(sizeof(struct region_counter) == REGION_CACHE_LINE, "layout");
+_Static_assert(offsetof(struct region_counter, spilled) == 24, "layout");
 _Static_assert(sizeof(struct region_compute) == 2 * REGION_CACHE_LINE, "layout");
 _Static_assert(sizeof(struct region_stats) == REGION_CACHE_LINE, "layout");
 _Static_assert(sizeof(struct region_head) == 16, "layout");

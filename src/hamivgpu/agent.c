@@ -100,6 +100,8 @@ static void fill_share(struct view *v, const struct claim *claim, const struct c
 		.memory_used = HAMIVGPU_UNKNOWN,
 		.memory_peak = HAMIVGPU_UNKNOWN,
 		.refused = HAMIVGPU_UNKNOWN,
+		.spilled = HAMIVGPU_UNKNOWN,
+		.spilled_bytes = HAMIVGPU_UNKNOWN,
 	};
 	hm_fmt(to->uuid, sizeof to->uuid, "%s", from->uuid);
 	if (to->card >= 0 && claim->state != CLAIM_ENDED)

@@ -116,6 +116,8 @@ struct hamivgpu_share {
 	uint64_t memory_used; /* region; HAMIVGPU_UNKNOWN */
 	uint64_t memory_peak; /* region; HAMIVGPU_UNKNOWN */
 	uint64_t refused;     /* region, allocations over the limit; HAMIVGPU_UNKNOWN */
+	/* region: allocations beyond the card's memory (oversubscription), and their bytes, ever; HAMIVGPU_UNKNOWN */
+	uint64_t spilled, spilled_bytes;
 };
 
 enum { HAMIVGPU_MAX_SHARES = 16 };

@@ -28,6 +28,8 @@ static void fill_shares(struct view_claim *claim, const struct region_snapshot *
 		share->memory_used = snap->cards[at].used_bytes;
 		share->memory_peak = snap->cards[at].peak_bytes;
 		share->refused = snap->cards[at].refused;
+		share->spilled = snap->cards[at].spilled;
+		share->spilled_bytes = snap->cards[at].spilled_bytes;
 	}
 }
 

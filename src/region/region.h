@@ -28,7 +28,8 @@ struct region_card {
 	char uuid[HM_UUID_BYTES];
 	uint64_t limit_bytes, used_bytes, peak_bytes;
 	unsigned cores;
-	uint64_t refused; /* allocations over the limit */
+	uint64_t refused;                /* allocations over the limit */
+	uint64_t spilled, spilled_bytes; /* allocations in managed memory, since the card was full; ever */
 };
 enum { REGION_MAX_PROCESSES = 1024 };
 struct region_snapshot {

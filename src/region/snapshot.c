@@ -60,6 +60,8 @@ static int read_cards(struct reader *rd, const struct region_header *h, struct h
 		card->used_bytes = used_bytes(rd->words[i]);
 		card->peak_bytes = HM_MIN(shared_load(&counters[i].peak_bytes), REGION_MAX_BYTES);
 		card->refused = shared_load(&counters[i].refused);
+		card->spilled = shared_load(&counters[i].spilled);
+		card->spilled_bytes = shared_load(&counters[i].spilled_bytes);
 	}
 	return 0;
 }

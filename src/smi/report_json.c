@@ -132,6 +132,8 @@ static void put_share(struct maker *m, struct cJSON *shares, const struct hamivg
 	put_number(m, to, "memory_used", share->memory_used);
 	put_number(m, to, "memory_peak", share->memory_peak);
 	put_number(m, to, "refused", share->refused);
+	put_number(m, to, "spilled", share->spilled);
+	put_number(m, to, "spilled_bytes", share->spilled_bytes);
 }
 
 static void put_claim(struct maker *m, struct cJSON *vgpus, const struct hamivgpu *h,

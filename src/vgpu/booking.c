@@ -4,6 +4,7 @@
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
 #include "vgpu/pool.h"
+#include "vgpu/spill.h"
 
 static uint64_t round_to_pages(uint64_t bytes)
 {
@@ -25,6 +26,7 @@ CUresult booking_open_on(struct booking *b, CUdevice device, uint64_t bytes)
 {
 	overhead_catch_up(b->v);
 	b->charged = 0;
+	b->spilled = false;
 	b->card = vgpu_card_of(b->v, device);
 	if (b->card == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -145,6 +147,8 @@ CUresult booking_close(struct booking *b, CUresult rc, CUdeviceptr *out, uint64_
 		*out = 0;
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (HM_UNLIKELY(b->spilled))
+		spill_count(b->v, b->card, b->record->bytes);
 	b->record->kind = TRACK_POINTER;
 	b->record->key = *out;
 	b->record->owner = green_current_owner(b->v);

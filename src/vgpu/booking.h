@@ -23,6 +23,7 @@ struct booking {
 	struct vgpu_card *card;
 	struct record *record;
 	uint64_t charged;
+	bool spilled; /* what the driver gave is managed memory: spill.h */
 };
 
 /* bytes: an upper bound, or the exact size. 0 books nothing: the driver refuses it. */

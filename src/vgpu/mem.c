@@ -2,6 +2,7 @@
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
 #include "vgpu/pool.h"
+#include "vgpu/spill.h"
 
 VGPU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
@@ -11,6 +12,8 @@ VGPU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	rc = REAL(cuMemAlloc_v2)(out, bytes);
+	if (HM_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY))
+		rc = spill(&b, out, bytes);
 	return booking_close(&b, rc, out, bytes);
 }
 
@@ -42,6 +45,11 @@ VGPU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t 
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	rc = REAL(cuMemAllocPitch_v2)(out, pitch, width, height, element_bytes);
+	if (HM_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY)) {
+		rc = spill(&b, out, bytes);
+		if (rc == CUDA_SUCCESS)
+			*pitch = bytes / height;
+	}
 	return booking_close(&b, rc, out, rc == CUDA_SUCCESS ? *pitch * height : 0);
 }
 

@@ -106,6 +106,7 @@ static int use_limits(struct vgpu *v, const struct limits *l, struct hm_err *e)
 	v->card_count = (uint32_t)l->count;
 	v->priority = l->priority;
 	v->policy = l->policy;
+	v->oversubscribe = l->oversubscribe;
 	return claim_slot(v, e);
 }
 
@@ -161,6 +162,7 @@ static int use_environment(struct vgpu *v, struct hm_err *e)
 	}
 	v->priority = v->env.priority;
 	v->policy = v->env.policy;
+	v->oversubscribe = v->env.oversubscribe;
 	r = map_env_region(v, e);
 	return r < 0 ? r : claim_slot(v, e);
 }

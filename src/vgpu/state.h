@@ -34,7 +34,8 @@ struct vgpu_overhead {
 
 struct vgpu_card {
 	struct limit_card limit;
-	int region_card; /* negative: not in the region; nothing may be allocated on it */
+	int region_card;       /* negative: not in the region; nothing may be allocated on it */
+	_Atomic int8_t spills; /* spill.c; 0: not asked yet */
 };
 
 /* What every allocation touches stands first and together. */
@@ -66,6 +67,7 @@ struct vgpu {
 	struct env_limits env;
 	unsigned priority;
 	enum limit_policy policy;
+	bool oversubscribe;
 	struct throttle *_Atomic throttle; /* throttle.c */
 };
 
@@ -98,6 +100,11 @@ bool vgpu_charge_after_reaping(struct vgpu *v, struct vgpu_card *card, uint64_t 
 /* Charges what is taken already, limit or not. */
 void vgpu_charge_taken(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 void vgpu_uncharge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
+/* May an allocation within the limit exceed the card itself? (oversubscribe=1, and a limit on this card) */
+static inline bool vgpu_is_oversubscribed(const struct vgpu *v, const struct vgpu_card *card)
+{
+	return v->oversubscribe && card->limit.memory_bytes < REGION_MAX_BYTES;
+}
 /* What the container uses of a card now; dead processes are seen to first. */
 uint64_t vgpu_card_used(struct vgpu *v, struct vgpu_card *card);
 

@@ -9,6 +9,12 @@ struct view {
 	uint64_t total, used, free;
 };
 
+/* With oversubscription the slice is what a program can have, whatever the card has. */
+static uint64_t slice_total(const struct vgpu *v, const struct vgpu_card *card, uint64_t total)
+{
+	return vgpu_is_oversubscribed(v, card) ? card->limit.memory_bytes : HM_MIN(total, card->limit.memory_bytes);
+}
+
 /* Of a card that has so much for programs, and so much of it free. card NULL: none may be allocated on it. */
 static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total, uint64_t physical_free)
 {
@@ -18,9 +24,11 @@ static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total,
 		return s;
 	pools_refresh(v);
 	overhead_catch_up(v);
-	s.total = HM_MIN(total, card->limit.memory_bytes);
+	s.total = slice_total(v, card, total);
 	s.used = HM_MIN(vgpu_card_used(v, card), s.total);
-	s.free = HM_MIN(s.total - s.used, physical_free);
+	s.free = s.total - s.used;
+	if (!vgpu_is_oversubscribed(v, card))
+		s.free = HM_MIN(s.free, physical_free);
 	return s;
 }
 
@@ -46,7 +54,7 @@ VGPU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice device)
 	struct vgpu_card *card = v != NULL ? vgpu_card_of(v, device) : NULL;
 
 	if (card != NULL)
-		*out = HM_MIN(*out, card->limit.memory_bytes);
+		*out = slice_total(v, card, *out);
 	return rc;
 }
 

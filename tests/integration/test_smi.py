@@ -206,7 +206,7 @@ def test_json(smi, no_cards, state, flags):
     assert tree["vgpus"][0]["pod"]["name"] == "\\xff"
     assert tree["vgpus"][1]["cards"] == [{"uuid": GPU[0], "index": None, "slots": 2, "first_slot": 1, "cores": 50,
                                          "memory_limit": 8053063680, "memory_used": None, "memory_peak": None,
-                                         "refused": None}]
+                                         "refused": None, "spilled": None, "spilled_bytes": None}]
     assert tree["vgpus"][1]["usage"]["state"] == "not_found"
     assert tree["cards"][0]["slots_used"] == 3
     assert tree["cards"][0]["memory_total"] is None

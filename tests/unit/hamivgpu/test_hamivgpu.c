@@ -83,6 +83,8 @@ static void test_claims(void **state)
 	assert_int_equal(c->shares[0].memory_used, 300 << 20);
 	assert_int_equal(c->shares[0].memory_peak, 300 << 20);
 	assert_int_equal(c->shares[0].refused, 0);
+	assert_int_equal(c->shares[0].spilled, 0);
+	assert_int_equal(c->shares[0].spilled_bytes, 0);
 	assert_int_equal(c->member_count, 1);
 	assert_int_equal(c->members[0].pid, 7);
 	assert_int_equal(c->members[0].memory_used[0], 300 << 20);

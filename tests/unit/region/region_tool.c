@@ -57,9 +57,9 @@ static int show(const char *path)
 	printf("{\"cards\": [");
 	for (size_t i = 0; i < s.card_count; i++)
 		printf("%s{\"uuid\": \"%s\", \"limit\": %" PRIu64 ", \"used\": %" PRIu64 ", \"peak\": %" PRIu64
-		       ", \"refused\": %" PRIu64 "}",
+		       ", \"refused\": %" PRIu64 ", \"spilled\": %" PRIu64 ", \"spilled_bytes\": %" PRIu64 "}",
 		       i > 0 ? ", " : "", s.cards[i].uuid, s.cards[i].limit_bytes, s.cards[i].used_bytes,
-		       s.cards[i].peak_bytes, s.cards[i].refused);
+		       s.cards[i].peak_bytes, s.cards[i].refused, s.cards[i].spilled, s.cards[i].spilled_bytes);
 	printf("], \"processes\": [");
 	show_processes(&s);
 	printf("], \"attached\": %" PRIu64 ", \"reaped\": %" PRIu64 ", \"unknown_entry_points\": %" PRIu64

@@ -96,6 +96,8 @@ static void keeps_its_counters_when_the_limits_change(void **state)
 	attach(&m, &l);
 	assert_int_equal(ledger_reserve(&l, 1, 2000, 1500), LEDGER_OK);
 	assert_int_equal(ledger_reserve(&l, 1, 2000, 501), LEDGER_FULL);
+	m.r->counters[1].spilled = 3;
+	m.r->counters[1].spilled_bytes = 4711;
 	region_trouble(m.r, "first");
 	region_trouble(m.r, "second\n");
 	changed.cards[1].memory_bytes = 9000;
@@ -105,6 +107,9 @@ static void keeps_its_counters_when_the_limits_change(void **state)
 	assert_int_equal(s.cards[1].limit_bytes, 9000);
 	assert_int_equal(s.cards[1].used_bytes, 2100);
 	assert_int_equal(s.cards[1].peak_bytes, 2100);
+	assert_int_equal(s.cards[1].spilled, 3);
+	assert_int_equal(s.cards[1].spilled_bytes, 4711);
+	assert_int_equal(s.cards[0].spilled, 0);
 	assert_int_equal(s.process_count, 1);
 	assert_int_equal(list[0].pid, getpid());
 	assert_int_equal(list[0].used_bytes[0], 0);
