@@ -104,9 +104,10 @@ static void note_peak(struct region_counter *c, uint64_t bytes)
 
 struct change {
 	unsigned slot, lane, card;
-	uint64_t delta; /* modulo 2^64 */
-	uint64_t limit; /* of the sum, when delta is positive */
-	bool below;     /* out: the counter held less than was given back */
+	uint64_t delta;               /* modulo 2^64 */
+	uint64_t limit;               /* of the sum, when delta is positive */
+	const _Atomic uint64_t *held; /* by the process that asks; NULL: not known */
+	bool below;                   /* out: the counter held less than was given back */
 };
 
 static bool fits(const struct change *c, uint64_t bytes)
@@ -114,6 +115,12 @@ static bool fits(const struct change *c, uint64_t bytes)
 	if ((int64_t)c->delta <= 0)
 		return true;
 	return c->delta <= c->limit && bytes <= c->limit - c->delta;
+}
+
+/* `held` grows after the counter and shrinks before it: while the counter stands still, it is no less. */
+static bool is_forged(const struct change *c, const _Atomic uint64_t *word, uint64_t seen)
+{
+	return c->held != NULL && used_bytes(seen) < shared_load(c->held) && shared_load(word) == seen;
 }
 
 /* Steps 4 to 6. LEDGER_OK: taken effect. */
@@ -126,6 +133,8 @@ static enum ledger_result take_effect(struct region_layout *r, struct change *c,
 		uint64_t seen = shared_load(word);
 		uint64_t bytes = used_bytes(seen);
 
+		if (HM_UNLIKELY(is_forged(c, word, seen)))
+			return LEDGER_LOST;
 		if (!fits(c, bytes))
 			return LEDGER_FULL;
 		if (!settle_writer(r, c->card, seen, tag))
@@ -214,7 +223,10 @@ enum ledger_result ledger_reserve(struct ledger *l, unsigned card, uint64_t limi
 	if (bytes == 0)
 		return LEDGER_OK;
 	if (bytes <= limit)
-		result = change_by(l, (struct change) { .card = card, .delta = bytes, .limit = limit });
+		result = change_by(
+			l, (struct change) { .card = card, .delta = bytes, .limit = limit, .held = &l->held[card] });
+	if (result == LEDGER_OK)
+		atomic_fetch_add_explicit(&l->held[card], bytes, memory_order_release);
 	return result;
 }
 
@@ -222,8 +234,9 @@ enum ledger_result ledger_release(struct ledger *l, unsigned card, uint64_t byte
 {
 	if (bytes == 0)
 		return LEDGER_OK;
-	if (bytes > REGION_MAX_BYTES)
+	if (bytes > atomic_load_explicit(&l->held[card], memory_order_relaxed))
 		return LEDGER_LOST;
+	atomic_fetch_sub_explicit(&l->held[card], bytes, memory_order_relaxed);
 	return change_by(l, (struct change) { .card = card, .delta = 0 - bytes });
 }
 

@@ -14,17 +14,21 @@ struct ledger {
 	unsigned slot;      /* claimed by slot_claim */
 	uint64_t who, meta; /* what the slot's head says while it is ours */
 	_Atomic uint8_t lane_busy[REGION_LANES];
+	/* What this process is charged at least, kept where no other can write it: a counter below that is forged. */
+	_Atomic uint64_t held[HM_MAX_CARDS];
 };
 
 enum ledger_result {
 	LEDGER_OK,
 	LEDGER_FULL, /* over the limit: nothing was charged */
-	LEDGER_LOST, /* the slot is no longer ours, or the region's contents make no sense: nothing was charged */
+	LEDGER_LOST, /* the slot is no longer ours, or the region's contents make no sense (the counter is below what
+			this process alone holds): nothing was charged */
 };
 
 /* Charges bytes on a card (below HM_MAX_CARDS) if the container's sum stays within limit. */
 enum ledger_result ledger_reserve(struct ledger *l, unsigned card, uint64_t limit, uint64_t bytes);
-/* Returns what this process charged before. Saturates at 0 (a scribbled counter): LEDGER_LOST then. */
+/* Returns what this process charged before. LEDGER_LOST: more than that, or the counter was scribbled upon, and is 0
+ * now. */
 enum ledger_result ledger_release(struct ledger *l, unsigned card, uint64_t bytes);
 
 /* The container's sum on a card. */

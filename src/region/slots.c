@@ -75,6 +75,8 @@ bool slot_claim(struct region_layout *r, const struct process_id *me, struct led
 		l->slot = slot;
 		for (unsigned lane = 0; lane < REGION_LANES; lane++)
 			atomic_store(&l->lane_busy[lane], 0);
+		for (unsigned card = 0; card < HM_MAX_CARDS; card++)
+			atomic_store(&l->held[card], 0);
 		ledger_clear_slot(r, slot); /* nothing to do, unless the file was scribbled upon */
 		shared_add(&r->stats.attached, 1);
 		return true;

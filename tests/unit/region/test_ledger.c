@@ -83,6 +83,29 @@ static void notices_a_lost_slot_and_a_scribbled_counter(void **state)
 	free(r);
 }
 
+/* Whoever scribbles on the counter gets a process no further than the limit: it knows what it holds itself. */
+static void a_forged_counter_gives_nobody_more(void **state)
+{
+	struct region_layout *r = fresh();
+	struct ledger l = { 0 }, other = { 0 };
+
+	(void)state;
+	attach(r, 1, &l);
+	attach(r, 2, &other);
+	assert_int_equal(ledger_reserve(&l, 0, 1000, 600), LEDGER_OK);
+	r->counters[0].used = 599;
+	assert_int_equal(ledger_reserve(&l, 0, 1000, 1), LEDGER_LOST);
+	assert_int_equal(ledger_used(r, 0), 599);
+	assert_int_equal(ledger_release(&l, 0, 601), LEDGER_LOST);
+	assert_int_equal(ledger_used(r, 0), 599);
+	r->counters[0].used = 600;
+	assert_int_equal(ledger_reserve(&other, 0, 1000, 400), LEDGER_OK);
+	assert_int_equal(ledger_reserve(&l, 0, 1000, 1), LEDGER_FULL);
+	assert_int_equal(ledger_release(&l, 0, 600), LEDGER_OK);
+	assert_int_equal(ledger_reserve(&l, 0, 1000, 600), LEDGER_OK);
+	free(r);
+}
+
 /* Random operations of several processes against plain sums. */
 static void follows_the_model(void **state)
 {
@@ -119,6 +142,7 @@ static void follows_the_model(void **state)
 			for (c = 0; c < CARDS; c++) {
 				sum[c] -= held[p][c];
 				held[p][c] = 0;
+				l[p].held[c] = 0; /* the slot's next owner has nothing */
 			}
 			c = 0;
 		}
@@ -353,6 +377,7 @@ int main(void)
 		cmocka_unit_test(holds_the_limit_to_the_byte),
 		cmocka_unit_test(takes_the_largest_numbers),
 		cmocka_unit_test(notices_a_lost_slot_and_a_scribbled_counter),
+		cmocka_unit_test(a_forged_counter_gives_nobody_more),
 		cmocka_unit_test(follows_the_model),
 		cmocka_unit_test(threads_race_at_the_limit),
 		cmocka_unit_test(a_kill_between_any_two_accesses_loses_nothing),
