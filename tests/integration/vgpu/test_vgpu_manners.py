@@ -49,11 +49,10 @@ def test_attached_with_too_little_left(container, which, sizes):
     seen = set()
     for size in sizes:
         scarce, then = run(container(LIMIT * MIB), SCARCE, which, size)
-        assert scarce[0] == 2 and then[0] == 2
-        assert scarce in ([2, 2, 2], [2, 0, 0]), "all or nothing"
-        assert then == ([2, 0, 0] if scarce == [2, 2, 2] else [2, 2, 2])
-        seen.add(scarce[1])
-    assert seen == {0, 2}
+        got = sum(size for size, code in zip((80, 40, 20) * 2, scarce + then) if code == 0)
+        assert got == 60, "never more than the limit, and in the end as much as fits"
+        seen.add(tuple(scarce))
+    assert {(2, 2, 2), (2, 0, 0)} <= seen
 
 
 def test_descriptors_used_up_later(container):
