@@ -32,18 +32,21 @@ static struct view slice(struct vgpu *v, struct vgpu_card *card, uint64_t total,
 	return s;
 }
 
+/* Either place may be NULL, if the driver lets it. */
 VGPU_EXPORT CUresult cuMemGetInfo_v2(size_t *out_free, size_t *out_total)
 {
-	CUresult rc = REAL(cuMemGetInfo_v2)(out_free, out_total);
+	size_t free = 0, total = SIZE_MAX;
+	CUresult rc = REAL(cuMemGetInfo_v2)(out_free != NULL ? &free : NULL, out_total != NULL ? &total : NULL);
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
+	struct view s = { .total = total, .free = free };
 	CUdevice device;
-	struct view s;
 
-	if (v == NULL || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
-		return rc;
-	s = slice(v, vgpu_card_of(v, device), *out_total, *out_free);
-	*out_total = s.total;
-	*out_free = s.free;
+	if (v != NULL && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
+		s = slice(v, vgpu_card_of(v, device), total, free);
+	if (rc == CUDA_SUCCESS && out_free != NULL)
+		*out_free = s.free;
+	if (rc == CUDA_SUCCESS && out_total != NULL)
+		*out_total = s.total;
 	return rc;
 }
 
