@@ -117,6 +117,8 @@ void fill_expect_room(int card)
 	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "2 MiB more than there is room for: %d", rc);
 	if (rc == CUDA_SUCCESS)
 		OK(cuMemFree_v2(p));
+	if (room == 0)
+		return;
 	rc = cuMemAlloc_v2(&p, room);
 	HOLDS(rc == CUDA_SUCCESS, "just what there is room for: %d", rc);
 	if (rc == CUDA_SUCCESS)

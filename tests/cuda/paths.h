@@ -15,8 +15,8 @@ struct path {
 	enum path_bare bare;
 };
 
-extern const struct path paths_linear[], paths_pool[], paths_graph[], paths_vmm[], paths_array[], paths_share[],
-	paths_context[], paths_code[], paths_process[], paths_view[], paths_launch[], paths_lookup[];
-extern const struct role roles_share[], roles_process[], roles_launch[];
+extern const struct path paths_linear[], paths_pool[], paths_pool_sync[], paths_graph[], paths_vmm[], paths_array[],
+	paths_share[], paths_context[], paths_code[], paths_process[], paths_view[], paths_launch[], paths_lookup[];
+extern const struct role roles_share[], roles_process[], roles_launch[], roles_pool_sync[];
 
 #endif

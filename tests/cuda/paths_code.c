@@ -16,7 +16,7 @@ static void write_module(size_t bytes)
 {
 	int n = snprintf(text, sizeof text,
 			 ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 big[%zu];\n"
-			 ".visible .entry idle()\n{\n\tret;\n}\n",
+			 ".visible .entry busy_ns(.param .u64 ns)\n{\n\tret;\n}\n",
 			 bytes);
 	int fd = mkstemp(file);
 
@@ -50,7 +50,7 @@ static CUresult use_library(CUlibrary library)
 	CUkernel kernel;
 	CUfunction function;
 
-	OK(cuLibraryGetKernel(&kernel, library, "idle"));
+	OK(cuLibraryGetKernel(&kernel, library, "busy_ns"));
 	CUresult rc = cuKernelGetFunction(&function, kernel);
 
 	if (rc != CUDA_SUCCESS)
@@ -68,6 +68,63 @@ static CUresult library_file(void **out)
 	CUresult rc = cuLibraryLoadFromFile((CUlibrary *)out, file, NULL, NULL, 0, NULL, NULL, 0);
 
 	return rc == CUDA_SUCCESS ? use_library(*out) : rc;
+}
+/* No function is asked for: the kernel itself is launched, and its code comes with it. */
+static CUresult launch_of(CUresult found, CUlibrary library, CUkernel kernel)
+{
+	cuuint64_t ns = 1000;
+
+	OK(found);
+	CUresult rc = cuLaunchKernel((CUfunction)(void *)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]) { &ns }, NULL);
+
+	if (rc == CUDA_ERROR_INVALID_HANDLE)
+		check_not_available("this driver launches no kernel of a library as it is");
+	OK(cuCtxSynchronize());
+	if (rc != CUDA_SUCCESS)
+		OK(cuLibraryUnload(library));
+	return rc;
+}
+static CUresult library_launch(void **out)
+{
+	CUkernel kernel = NULL;
+
+	OK(cuLibraryLoadData((CUlibrary *)out, text, NULL, NULL, 0, NULL, NULL, 0));
+	return launch_of(cuLibraryGetKernel(&kernel, *out, "busy_ns"), *out, kernel);
+}
+static CUresult library_launch_listed(void **out)
+{
+	CUkernel kernel = NULL;
+
+	OK(cuLibraryLoadData((CUlibrary *)out, text, NULL, NULL, 0, NULL, NULL, 0));
+	return launch_of(cuLibraryEnumerateKernels(&kernel, 1, *out), *out, kernel);
+}
+/* The address of a variable brings its memory. */
+static CUresult library_variable(void **out)
+{
+	CUdeviceptr p;
+	size_t bytes;
+
+	OK(cuLibraryLoadData((CUlibrary *)out, text, NULL, NULL, 0, NULL, NULL, 0));
+	CUresult rc = cuLibraryGetGlobal(&p, &bytes, *out, "big");
+
+	if (rc != CUDA_SUCCESS)
+		OK(cuLibraryUnload(*out));
+	return rc;
+}
+/* The function's code is asked for in so many words. */
+static CUresult library_function_load(void **out)
+{
+	CUfunction function;
+	CUmodule module;
+
+	OK(cuLibraryLoadData((CUlibrary *)out, text, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetModule(&module, *out));
+	OK(cuModuleGetFunction(&function, module, "busy_ns"));
+	CUresult rc = cuFuncLoad(function);
+
+	if (rc != CUDA_SUCCESS)
+		OK(cuLibraryUnload(*out));
+	return rc;
 }
 static CUresult library_unload(void *what)
 {
@@ -154,8 +211,36 @@ static void run_library_file(void)
 	NEED(cuLibraryLoadFromFile);
 	code(library_file, library_unload, true);
 }
+static void run_library_launch(void)
+{
+	NEED(cuLibraryGetKernel);
+	code(library_launch, library_unload, true);
+}
+static void run_library_launch_listed(void)
+{
+	NEED(cuLibraryEnumerateKernels);
+	code(library_launch_listed, library_unload, true);
+}
+static void run_library_variable(void)
+{
+	NEED(cuLibraryGetGlobal);
+	code(library_variable, library_unload, true);
+}
+static void run_function_load(void)
+{
+	NEED(cuFuncLoad);
+	code(library_function_load, library_unload, false);
+}
+
 const struct path paths_code[] = {
-	{ "module-data", run_module_data, BARE_BREAKS },   { "module-data-options", run_module_data_ex, BARE_BREAKS },
-	{ "module-file", run_module_file, BARE_BREAKS },   { "library-data", run_library_data, BARE_BREAKS },
-	{ "library-file", run_library_file, BARE_BREAKS }, { 0 },
+	{ "module-data", run_module_data, BARE_BREAKS },
+	{ "module-data-options", run_module_data_ex, BARE_BREAKS },
+	{ "module-file", run_module_file, BARE_BREAKS },
+	{ "library-data", run_library_data, BARE_BREAKS },
+	{ "library-file", run_library_file, BARE_BREAKS },
+	{ "library-launch", run_library_launch, BARE_BREAKS },
+	{ "library-launch-listed", run_library_launch_listed, BARE_BREAKS },
+	{ "library-variable", run_library_variable, BARE_BREAKS },
+	{ "function-load", run_function_load, BARE_BREAKS },
+	{ 0 },
 };

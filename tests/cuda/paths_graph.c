@@ -196,6 +196,31 @@ static void run_upload_ptsz(void)
 	upload(cuGraphUpload_ptsz);
 }
 
+/* Launched again, a graph that frees by itself takes its memory once. */
+static void run_auto_free(void)
+{
+	CUdeviceptr at;
+	CUgraphExec exec;
+
+	need_graph_memory();
+	size_t start = views_match_books(0), once = 0;
+
+	SUPPORTED(cuGraphInstantiateWithFlags(&exec, graph_of(fill_piece(), &at),
+					      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	for (int i = 0; i < 5; i++) {
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuCtxSynchronize());
+		once = i == 0 ? views_match_books(0) : once;
+		HOLDS(views_match_books(0) == once, "launch %d: %zu, the first %zu", i + 1, views_used(0) - start,
+		      once - start);
+	}
+	fill_expect_room(0);
+	OK(cuMemFree_v2(at));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuDeviceGraphMemTrim(0));
+	HOLDS(views_match_books(0) == start, "after the trim: %zu", views_used(0) - start);
+}
+
 /* What graphs have reserved stays charged until the trim. */
 static void run_trim(void)
 {
@@ -227,6 +252,7 @@ const struct path paths_graph[] = {
 	{ "graph-child", run_child, BARE_BREAKS },
 	{ "graph-upload", run_upload, BARE_BREAKS },
 	{ "graph-upload-per-thread", run_upload_ptsz, BARE_BREAKS },
+	{ "graph-auto-free", run_auto_free, BARE_BREAKS },
 	{ "graph-trim", run_trim, BARE_BREAKS },
 	{ 0 },
 };

@@ -115,6 +115,60 @@ static void run_cuda2(void)
 	fill_and_empty(&(struct way) { .take = take_cuda2, .give = give_cuda2 });
 }
 
+static CUresult take_cuda2_pitch(uint64_t *out, size_t bytes)
+{
+	CUdeviceptr_v1 p = 0;
+	unsigned pitch = 0;
+	CUresult rc = cuMemAllocPitch(&p, &pitch, (unsigned)MIB, (unsigned)(bytes / MIB), 4);
+
+	*out = p;
+	return rc;
+}
+
+static void run_cuda2_pitch(void)
+{
+	NEED(cuMemAllocPitch);
+	fill_and_empty(&(struct way) { .take = take_cuda2_pitch, .give = give_cuda2 });
+}
+
+/* Mistakes are answered as the driver answers them, and cost nothing. */
+static void run_mistakes(void)
+{
+	CUdeviceptr p = 0;
+	size_t pitch = 0;
+
+	check_use(0);
+	size_t start = views_match_books(0);
+	const struct {
+		const char *what;
+		CUresult got, wanted;
+	} calls[] = {
+		{ "cuMemAlloc of nothing", cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE },
+		{ "cuMemAlloc to nowhere", cuMemAlloc_v2(NULL, MIB), CUDA_ERROR_INVALID_VALUE },
+		{ "cuMemAllocPitch of nothing", cuMemAllocPitch_v2(&p, &pitch, 0, 1, 4), CUDA_ERROR_INVALID_VALUE },
+		{ "cuMemAllocManaged without flags", cuMemAllocManaged(&p, MIB, 0), CUDA_ERROR_INVALID_VALUE },
+		{ "cuMemFree of what never was", cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE },
+		{ "cuMemFree of nothing", cuMemFree_v2(0), CUDA_SUCCESS },
+		{ "cuCtxDestroy of nothing", cuCtxDestroy_v2(NULL), CUDA_ERROR_INVALID_VALUE },
+	};
+
+	for (size_t i = 0; i < HM_COUNT(calls); i++)
+		HOLDS(calls[i].got == calls[i].wanted, "%s: %d, the driver says %d", calls[i].what, calls[i].got,
+		      calls[i].wanted);
+	OK(cuMemAlloc_v2(&p, 4 * MIB));
+	OK(cuMemFree_v2(p));
+	CUresult rc = cuMemFree_v2(p);
+
+	HOLDS(rc == CUDA_ERROR_INVALID_VALUE, "cuMemFree a second time: %d", rc);
+	HOLDS(views_match_books(0) == start, "mistakes cost %zu", views_used(0) - start);
+	/* Drivers differ in what they say; none ends the program. */
+	(void)cuMemGetInfo_v2(NULL, &pitch);
+	(void)cuMemGetInfo_v2(&pitch, NULL);
+	OK(cuCtxSetCurrent(NULL));
+	rc = cuMemAlloc_v2(&p, MIB);
+	HOLDS(rc == CUDA_ERROR_INVALID_CONTEXT, "cuMemAlloc without a context: %d", rc);
+}
+
 /* 32-bit queries saturate. */
 static void run_cuda2_views(void)
 {
@@ -137,6 +191,8 @@ const struct path paths_linear[] = {
 	{ "alloc-pitch", run_pitch, BARE_BREAKS },
 	{ "managed", run_managed, BARE_BREAKS },
 	{ "cuda2-alloc", run_cuda2, BARE_BREAKS },
+	{ "cuda2-alloc-pitch", run_cuda2_pitch, BARE_BREAKS },
+	{ "mistakes", run_mistakes, BARE_PASSES },
 	{ "cuda2-views", run_cuda2_views, BARE_BREAKS },
 	{ 0 },
 };

@@ -118,6 +118,52 @@ static void run_current_pool_13(void)
 	fill_pool(take_async, give_async, set_current_13);
 }
 
+/* The pool that is asked for by name, by each query of CUDA 11 and 13. */
+static CUresult named_default(void)
+{
+	return cuDeviceGetDefaultMemPool(&pool, 0);
+}
+static CUresult named_current(void)
+{
+	return cuDeviceGetMemPool(&pool, 0);
+}
+static CUresult named_default_13(void)
+{
+	return cuMemGetDefaultMemPool(&pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+				      CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+static CUresult named_current_13(void)
+{
+	return cuMemGetMemPool(&pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+			       CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+
+static void named(CUresult (*query)(void))
+{
+	need_pools();
+	SUPPORTED(query());
+	fill_and_empty_here(0, &(struct way) { .take = take_from, .give = give_async, .step = STEP });
+}
+
+static void run_named_default(void)
+{
+	named(named_default);
+}
+static void run_named_current(void)
+{
+	named(named_current);
+}
+static void run_named_default_13(void)
+{
+	NEED(cuMemGetDefaultMemPool);
+	named(named_default_13);
+}
+static void run_named_current_13(void)
+{
+	NEED(cuMemGetMemPool);
+	named(named_current_13);
+}
+
 static void keep_everything(CUmemoryPool p)
 {
 	OK(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &(cuuint64_t) { UINT64_MAX }));
@@ -200,6 +246,10 @@ const struct path paths_pool[] = {
 	{ "pool-per-thread", run_from_pool_ptsz, BARE_BREAKS },
 	{ "pool-current", run_current_pool, BARE_BREAKS },
 	{ "pool-current-13", run_current_pool_13, BARE_BREAKS },
+	{ "pool-named-default", run_named_default, BARE_BREAKS },
+	{ "pool-named-current", run_named_current, BARE_BREAKS },
+	{ "pool-named-default-13", run_named_default_13, BARE_BREAKS },
+	{ "pool-named-current-13", run_named_current_13, BARE_BREAKS },
 	{ "pool-trim", run_trim, BARE_BREAKS },
 	{ "pool-threshold", run_threshold, BARE_BREAKS },
 	{ "pool-destroy", run_destroy, BARE_BREAKS },

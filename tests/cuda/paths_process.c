@@ -1,4 +1,5 @@
 /* Several processes of one container, and the ends that a process may come to. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,34 @@ static void run_share(void)
 	fill_expect_room(0);
 }
 
+/* The same by threads of one process. */
+static void *take_in_thread(void *ctx)
+{
+	OK(cuCtxSetCurrent(ctx));
+	return (void *)take_all();
+}
+
+static void run_threads(void)
+{
+	pthread_t threads[MANY];
+	CUcontext ctx = check_use(0);
+	size_t start = views_match_books(0), got = 0;
+
+	for (int i = 0; i < MANY; i++)
+		if (pthread_create(&threads[i], NULL, take_in_thread, ctx) != 0)
+			abort();
+	for (int i = 0; i < MANY; i++) {
+		void *bytes;
+
+		pthread_join(threads[i], &bytes);
+		got += (size_t)bytes;
+	}
+	HOLDS(got <= check_limit() - start, "threads were granted %zu beside %zu of %zu", got, start, check_limit());
+	HOLDS(books_held(0) <= check_limit() + check_slack(), "the card has %zu taken", books_held(0));
+	HOLDS(views_match_books(0) == start + got, "the views show %zu for %zu", views_used(0) - start, got);
+	fill_expect_room(0);
+}
+
 /* exec ends what the process had: the new image begins with nothing. */
 static void role_exec(int sock)
 {
@@ -215,10 +244,9 @@ static void run_checkpoint(void)
 	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "a restore beside a full limit: %d", rc);
 	HOLDS(books_held(0) <= check_limit() + check_slack(), "the card has %zu taken", books_held(0));
 	child_end(&c);
-	if (rc != CUDA_SUCCESS) {
-		(void)books_settle(0, 0);
+	(void)books_settle(0, rc != CUDA_SUCCESS ? 0 : before);
+	if (rc != CUDA_SUCCESS)
 		OK(cuCheckpointProcessRestore(self, &in));
-	}
 	OK(cuCheckpointProcessUnlock(self, &unlock));
 	HOLDS(views_match_books(0) == before, "restored: %zu, before %zu", views_used(0), before);
 	fill_expect_room(0);
@@ -227,9 +255,13 @@ static void run_checkpoint(void)
 }
 
 const struct path paths_process[] = {
-	{ "process-death", run_death, BARE_BREAKS },   { "processes-share", run_share, BARE_BREAKS },
-	{ "process-exec", run_exec, BARE_BREAKS },     { "process-fork", run_fork, BARE_BREAKS },
-	{ "checkpoint", run_checkpoint, BARE_BREAKS }, { 0 },
+	{ "process-death", run_death, BARE_BREAKS },
+	{ "processes-share", run_share, BARE_BREAKS },
+	{ "threads-share", run_threads, BARE_BREAKS },
+	{ "process-exec", run_exec, BARE_BREAKS },
+	{ "process-fork", run_fork, BARE_BREAKS },
+	{ "checkpoint", run_checkpoint, BARE_BREAKS },
+	{ 0 },
 };
 const struct role roles_process[] = {
 	{ "hold", role_hold }, { "hold-all", role_hold_all }, { "visit", role_visit }, { "exec", role_exec }, { 0 },

@@ -173,10 +173,47 @@ static void run_utilisation(void)
 	child_end(&other);
 }
 
+/* What the driver keeps of each process is shown of ours alone. */
+static void run_accounting(void)
+{
+	int (*pids)(struct nvml_device *, unsigned *, unsigned *);
+	int (*stats)(struct nvml_device *, unsigned, struct nvml_accounting_stats *);
+	int (*stats_2)(struct nvml_device *, struct nvml_accounting_stats_v2 *);
+	void *address_1 = nvml_symbol("nvmlDeviceGetAccountingPids"),
+	     *address_2 = nvml_symbol("nvmlDeviceGetAccountingStats"),
+	     *address_3 = nvml_symbol("nvmlDeviceGetAccountingStats_v2");
+	struct nvml_accounting_stats its = { 0 };
+	unsigned list[4096], count = HM_COUNT(list), strangers = 0;
+
+	if (address_1 == NULL || address_2 == NULL)
+		check_not_available("this NVML keeps no accounts");
+	memcpy(&pids, &address_1, sizeof pids);
+	memcpy(&stats, &address_2, sizeof stats);
+	memcpy(&stats_2, &address_3, sizeof stats_2);
+	check_use(0);
+	struct child other = stranger("visit");
+	struct nvml_accounting_stats_v2 its_2 = { .pid = (unsigned)other.pid };
+	int rc = pids(first_card(), &count, list);
+
+	if (rc == NVML_ERROR_NOT_SUPPORTED)
+		check_not_available("accounting is off on this card");
+	for (unsigned i = 0; rc == NVML_SUCCESS && i < count; i++)
+		strangers += list[i] != (unsigned)getpid();
+	HOLDS(strangers == 0, "nvmlDeviceGetAccountingPids shows %u that are not ours", strangers);
+	rc = stats(first_card(), (unsigned)other.pid, &its);
+	HOLDS(rc != NVML_SUCCESS, "nvmlDeviceGetAccountingStats tells of another's process");
+	if (address_3 != NULL) {
+		rc = stats_2(first_card(), &its_2);
+		HOLDS(rc != NVML_SUCCESS, "nvmlDeviceGetAccountingStats_v2 tells of another's process");
+	}
+	child_end(&other);
+}
+
 const struct path paths_view[] = {
 	{ "view-memory", run_memory, BARE_BREAKS },
 	{ "view-processes", run_processes, BARE_BREAKS },
 	{ "view-process-details", run_process_details, BARE_BREAKS },
+	{ "view-accounting", run_accounting, BARE_BREAKS },
 	{ "view-utilisation", run_utilisation, BARE_BREAKS },
 	{ 0 },
 };
