@@ -134,7 +134,7 @@ static void log_cards(const struct agent *a, const struct inventory *scanned)
 			 KV("model", c->card->model), KV_U64("slots", c->slots),
 			 KV_U64("slot_mib", c->slot_memory_bytes >> 20), KV_U64("slot_cores", c->slot_cores),
 			 KV_U64("unused_mib", c->unused_memory_bytes >> 20), KV_I64("numa", c->card->numa_node));
-		if (c->unbacked_memory_bytes > 0)
+		if (c->unbacked_memory_bytes > 0 && !a->options->oversubscribe)
 			log_warn("the driver keeps memory that the slots promise: the last of them cannot be had in "
 				 "full",
 				 KV("uuid", c->card->uuid), KV_U64("mib", c->unbacked_memory_bytes >> 20));

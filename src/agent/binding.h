@@ -23,7 +23,7 @@ struct binding_tools {
 	struct claims *claims;
 	struct pending *pending;
 	struct edits *edits;
-	bool cdi_annotations;
+	bool cdi_annotations, oversubscribe;
 	uint64_t now_ms;
 };
 

@@ -47,7 +47,7 @@ static int classic_allocate(const struct binding_tools *t, struct claim *c, stru
 	if (edits_make(t->edits, c, t->inventory, &out->edits, e) < 0)
 		return -e->code;
 	if (fill_answer(out, e) < 0 || claims_put(t->claims, c, e) < 0 ||
-	    container_dir_write(t->paths, claims_find(t->claims, number), e) < 0) {
+	    container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e) < 0) {
 		binding_answer_fini(out);
 		if (binding_remove(t->paths, t->claims, number, &ignored) < 0)
 			hm_err_wrap(e, "(%s)", ignored.msg);
@@ -62,7 +62,7 @@ static int classic_start(const struct binding_tools *t, struct claim *c, struct 
 
 	if (claims_put(t->claims, c, e) < 0)
 		return -e->code;
-	return container_dir_write(t->paths, claims_find(t->claims, number), e);
+	return container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e);
 }
 
 const struct binding binding_classic = { "classic", classic_allocate, classic_start };

@@ -54,7 +54,7 @@ static int late_start(const struct binding_tools *t, struct claim *c, struct hm_
 	hm_fmt(device, sizeof device, HM_CDI_DEVICE_PREFIX "%llu", (unsigned long long)number);
 	r = claims_put(t->claims, c, e);
 	if (r == 0)
-		r = container_dir_write(t->paths, claims_find(t->claims, number), e);
+		r = container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e);
 	if (r == 0)
 		r = cdi_spec_install(agent_path_spec(t->paths, number).s, HM_CDI_KIND, device, &edits, e);
 	cdi_edits_fini(&edits);

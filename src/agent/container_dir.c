@@ -20,9 +20,9 @@
 /* What lies in the usage folder is the container's doing: a million files must not keep an Allocate waiting. */
 enum { REMOVE_AT_ONCE = 2000 };
 
-static void limits_of(const struct claim *c, struct limits *out)
+static void limits_of(const struct claim *c, bool oversubscribe, struct limits *out)
 {
-	*out = (struct limits) { .count = c->card_count, .priority = 1 };
+	*out = (struct limits) { .count = c->card_count, .priority = 1, .oversubscribe = oversubscribe };
 	for (size_t i = 0; i < c->card_count; i++) {
 		struct limit_card *card = &out->cards[i];
 
@@ -81,13 +81,13 @@ static void reap(const char *region)
 		log_v(2, "gave back the charge of ended processes", KV("region", region), KV_I64("processes", n));
 }
 
-int container_dir_write(const struct agent_paths *p, const struct claim *c, struct hm_err *e)
+int container_dir_write(const struct agent_paths *p, const struct claim *c, bool oversubscribe, struct hm_err *e)
 {
 	static const char preload[] = HM_CONTAINER_LIB "\n";
 	struct agent_path region = agent_path_alloc(p, c->number, HM_ALLOC_REGION);
 	struct limits limits;
 
-	limits_of(c, &limits);
+	limits_of(c, oversubscribe, &limits);
 	if (make_usage_dir(p, c->number, e) < 0 || write_limits(p, c, &limits, e) < 0 ||
 	    write_if_new(agent_path_alloc(p, c->number, HM_ALLOC_PRELOAD).s, preload, sizeof preload - 1, e) < 0 ||
 	    region_create(region.s, &limits, e) < 0)

@@ -14,7 +14,8 @@ enum { CONTAINER_DIR_MAX_BYTES = 16 * 1024 * 1024 };
 
 /* Makes it, or brings an existing one up to date: files that say the same are left alone, a region keeps its counters
  * but for the charges of processes that ended with the last run. */
-int container_dir_write(const struct agent_paths *p, const struct claim *c, struct hm_err *e) HM_MUST_USE;
+int container_dir_write(const struct agent_paths *p, const struct claim *c, bool oversubscribe,
+			struct hm_err *e) HM_MUST_USE;
 /* -HM_EAGAIN: the container left more behind than is removed at one time; to be called again. */
 /* False where the container put more than the region into its usage folder, or has let the region grow beyond
  * CONTAINER_DIR_MAX_BYTES, which is then cut. Cheap. */

@@ -37,6 +37,8 @@ static void fill_table(struct agent_options *o, struct option_spec *t)
 		  1ULL << 30, NULL, "MIB", "memory of a slot; 0: the card's memory / slots" },
 		{ "slicing", "HAMI_VGPU_SLICING", OPTION_CHOICE, &o->slicing, 0, 0, "static|dynamic", NULL,
 		  "static: slots of one vGPU should be neighbours; dynamic: any will do" },
+		{ "oversubscribe", "HAMI_VGPU_OVERSUBSCRIBE", OPTION_BOOL, &o->oversubscribe, 0, 0, NULL, NULL,
+		  "memory that a card cannot back is managed memory; slots may have more than the card" },
 		{ "enable-topology", "HAMI_ENABLE_TOPOLOGY", OPTION_BOOL, &o->enable_topology, 0, 0, NULL, NULL,
 		  "tell the kubelet each device's NUMA node" },
 		{ "fail-on-init-error", NULL, OPTION_BOOL, &o->fail_on_init_error, 0, 0, NULL, NULL,
@@ -98,7 +100,8 @@ bool agent_binds_late(const struct agent_options *o)
 struct slots_config agent_slots_config(const struct agent_options *o)
 {
 	return (struct slots_config) { o->cores_per_device, o->memory_mb_per_core,
-				       strcmp(o->slicing, "static") == 0 ? SLICING_STATIC : SLICING_DYNAMIC };
+				       strcmp(o->slicing, "static") == 0 ? SLICING_STATIC : SLICING_DYNAMIC,
+				       o->oversubscribe };
 }
 
 /* A path in a CDI spec or a socket address must mean the same everywhere, and no text may break a line. */

@@ -15,7 +15,7 @@
 struct agent_options {
 	const char *mode, *binding, *slicing, *resource_name;
 	uint64_t cores_per_device, memory_mb_per_core;
-	bool enable_topology, fail_on_init_error, cdi_annotations;
+	bool enable_topology, fail_on_init_error, cdi_annotations, oversubscribe;
 	const char *kubelet_socket, *device_plugin_dir, *pod_resources_socket, *state_dir, *cdi_dir;
 	const char *nvidia_cdi_spec, *nvml_library, *driver_root, *device_root, *libvgpu, *hami_monitor_dir;
 	const char *healthz_bind_address, *config, *log_level;
@@ -23,7 +23,7 @@ struct agent_options {
 	struct cJSON *config_tree; /* owned: what values from the file point into; lives as long as the options */
 };
 
-enum { AGENT_OPTION_COUNT = 24, AGENT_PATH_OPTION_BYTES = 400 };
+enum { AGENT_OPTION_COUNT = 25, AGENT_PATH_OPTION_BYTES = 400 };
 
 /* The defaults, and the table over *o. */
 void agent_options_init(struct agent_options *o, struct option_spec table[AGENT_OPTION_COUNT]);

@@ -30,6 +30,7 @@ static struct binding_tools tools_of(const struct service *s)
 					.pending = s->config.pending,
 					.edits = s->config.edits,
 					.cdi_annotations = s->config.options->cdi_annotations,
+					.oversubscribe = s->config.options->oversubscribe,
 					.now_ms = loop_now_ms(s->loop) };
 }
 

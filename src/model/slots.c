@@ -27,6 +27,7 @@ static uint64_t usable_bytes(const struct card *card)
 static int slot_mib(const struct card *card, const struct slots_config *config, uint64_t *out, struct hm_err *e)
 {
 	uint64_t have = card->memory_bytes >> MIB_SHIFT;
+	uint64_t most = config->oversubscribe ? have * SLOTS_MAX_SCALE : have;
 	uint64_t slots = config->cores_per_device, mib = config->memory_mb_per_core, need;
 
 	if (mib == 0)
@@ -37,13 +38,13 @@ static int slot_mib(const struct card *card, const struct slots_config *config, 
 				  "per card are needed",
 				  card->index, card->model, card->uuid, (unsigned long long)slots,
 				  (unsigned long long)have);
-	if (!num_mul(slots, mib, &need) || need > have)
+	if (!num_mul(slots, mib, &need) || need > most)
 		return hm_err_set(e, HM_EINVAL,
 				  "GPU %u (%s, %s): %llu slots of %llu MiB do not fit its %llu MiB (at most %llu MiB "
 				  "each, or %llu slots)",
 				  card->index, card->model, card->uuid, (unsigned long long)slots,
-				  (unsigned long long)mib, (unsigned long long)have, (unsigned long long)(have / slots),
-				  (unsigned long long)(have / mib));
+				  (unsigned long long)mib, (unsigned long long)have, (unsigned long long)(most / slots),
+				  (unsigned long long)(most / mib));
 	*out = mib;
 	return 0;
 }
@@ -63,7 +64,7 @@ static int cut_card(const struct card *card, const struct slots_config *config, 
 		.slot_cores = slots > 100 ? 1 : 100 / slots,
 	};
 	promised = slots * out->slot_memory_bytes;
-	out->unused_memory_bytes = card->memory_bytes - promised;
+	out->unused_memory_bytes = card->memory_bytes - HM_MIN(promised, card->memory_bytes);
 	out->unbacked_memory_bytes = promised > usable ? promised - usable : 0;
 	out->unused_cores = slots > 100 ? 0 : 100 - slots * out->slot_cores;
 	return 0;

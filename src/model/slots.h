@@ -16,7 +16,10 @@ struct slots_config {
 	uint64_t memory_mb_per_core; /* HAMI_VGPU_MEMORY_MB_PER_CORE: MiB of a slot; 0: card memory / slots, rounded
 					down */
 	enum slicing slicing;
+	bool oversubscribe; /* slots may have more memory than the card, up to SLOTS_MAX_SCALE times */
 };
+
+enum { SLOTS_MAX_SCALE = 16 };
 
 /* One card's cut. By default what driver and firmware keep is not cut, so that all slots can be had in full. A size
  * that is configured may use the card's whole memory (8 x 5120 on 40960 MiB): `unbacked` says what is promised twice
@@ -27,7 +30,8 @@ struct slot_card {
 	uint64_t slot_memory_bytes;     /* a whole number of MiB */
 	unsigned slot_cores;            /* percent, 100 / slots rounded down, at least 1 (100 slots and more: 1) */
 	uint64_t unused_memory_bytes;   /* the remainder, what driver and firmware keep included */
-	uint64_t unbacked_memory_bytes; /* of the slots, but kept by driver and firmware: worth a warning */
+	uint64_t unbacked_memory_bytes; /* of the slots, but kept by driver and firmware, or beyond the card: worth a
+					   warning */
 	unsigned unused_cores;
 };
 

@@ -102,6 +102,19 @@ def test_annotations_for_old_kubelets(kubelet, agent):
 
 # ---- PreStart
 
+@pytest.mark.parametrize("flags, memory, oversubscribe", [
+    ([], 4096, 0), (["--oversubscribe", "--memory-mb-per-core=20000"], 20000, 1)])
+def test_slots_beyond_the_card(kubelet, agent, flags, memory, oversubscribe):
+    kubelet.start()
+    agent.start(*flags)
+    kubelet.wait_registered()
+    kubelet.devices()
+    n = number_of(kubelet.admit("uid-1", "main", ids(1, 2)))
+    kubelet.plugin.pre_start(ids(1, 2))
+    text = (agent.state / "alloc" / str(n) / "limits").read_text()
+    assert f"gpu={UUIDS[1]} memory={memory << 20} cores=25\n" in text and f"\noversubscribe={oversubscribe}\n" in text
+
+
 def test_pre_start_writes_all_that_the_container_needs(node, kubelet):
     n = number_of(kubelet.admit("uid-1", "main", ids(1, 2, 3)))
     kubelet.plugin.pre_start(ids(1, 3, 2))

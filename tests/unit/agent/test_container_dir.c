@@ -32,7 +32,7 @@ static void write_dir(const struct claim *c)
 {
 	struct hm_err e;
 
-	if (container_dir_write(&paths, c, &e) < 0)
+	if (container_dir_write(&paths, c, false, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 
@@ -63,6 +63,23 @@ static void all_is_there_with_its_mode_whatever_the_umask(void **state)
 	assert_non_null(strstr(text.p, "gpu=GPU-0 memory=1048576 cores=25\n"));
 	assert_int_equal(file_read(temp_path("s/alloc/7/ld.so.preload"), 4096, &text, &e), 0);
 	assert_string_equal(text.p, "/run/hami-vgpu/libvgpu.so\n");
+	claim_fini(&c);
+}
+
+static void oversubscription_is_in_the_limit_file(void **state)
+{
+	static const char *const says[] = { "\noversubscribe=0\nend\n", "\noversubscribe=1\nend\n" };
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	struct hm_err e;
+
+	(void)state;
+	for (int on = 0; on < 2; on++) {
+		hm_auto_str text = { 0 };
+
+		assert_int_equal(container_dir_write(&paths, &c, on == 1, &e), 0);
+		assert_int_equal(file_read(temp_path("s/alloc/7/limits"), 4096, &text, &e), 0);
+		assert_non_null(strstr(text.p, says[on]));
+	}
 	claim_fini(&c);
 }
 
@@ -154,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, temp_teardown)
 		TEST(all_is_there_with_its_mode_whatever_the_umask),
+		TEST(oversubscription_is_in_the_limit_file),
 		TEST(the_same_again_keeps_files_and_another_limit_does_not),
 		TEST(what_a_container_adds_is_noticed_and_bounded),
 		TEST(remove_takes_all_and_absent_is_fine),

@@ -24,7 +24,7 @@ static void add_claim(uint64_t number, const char *pod, const char *container, e
 
 	snprintf(c.container, sizeof c.container, "%s", container);
 	c.state = state;
-	if (container_dir_write(&paths, &c, &e) < 0 || claims_put(claims, &c, &e) < 0)
+	if (container_dir_write(&paths, &c, false, &e) < 0 || claims_put(claims, &c, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 

@@ -38,8 +38,23 @@ static void defaults_are_those_of_a_node(void **state)
 	assert_int_equal(options.cores_per_device, 4);
 	assert_true(options.enable_topology);
 	assert_false(options.fail_on_init_error);
+	assert_false(options.oversubscribe);
 	assert_true(agent_binds_late(&options));
 	assert_int_equal(agent_slots_config(&options).slicing, SLICING_STATIC);
+}
+
+static void oversubscription_where_it_is_asked_for(void **state)
+{
+	struct hm_err e = { 0 };
+	char config[300];
+
+	(void)state;
+	temp_write("c", "oversubscribe: true\n");
+	snprintf(config, sizeof config, "--config=%s", temp_path("c"));
+	assert_int_equal(read_options(config, NULL, &e), OPTIONS_RUN);
+	assert_true(options.oversubscribe);
+	assert_true(agent_slots_config(&options).oversubscribe);
+	assert_int_equal(read_options("--oversubscribe=perhaps", NULL, &e), -HM_EINVAL);
 }
 
 static void flag_over_environment_over_file(void **state)
@@ -102,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
 		TEST(defaults_are_those_of_a_node),
+		TEST(oversubscription_where_it_is_asked_for),
 		TEST(flag_over_environment_over_file),
 		TEST(what_cannot_be_is_refused),
 	};

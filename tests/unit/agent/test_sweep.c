@@ -39,7 +39,7 @@ static int setup(void **state)
 	snprintf(proc, sizeof proc, "%s", temp_path("proc"));
 	o.state_dir = dir;
 	c.state = CLAIM_ACTIVE;
-	if (agent_paths_init(&paths, &o, &e) < 0 || container_dir_write(&paths, &c, &e) < 0 ||
+	if (agent_paths_init(&paths, &o, &e) < 0 || container_dir_write(&paths, &c, false, &e) < 0 ||
 	    claims_open(paths.claims.s, &claims, &e) < 0 || claims_put(claims, &c, &e) < 0 || loop_new(&loop, &e) < 0)
 		return -1;
 	return sweep_new(loop, proc, &paths, claims, &sweep, &e);

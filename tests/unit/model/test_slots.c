@@ -79,6 +79,35 @@ static void test_sums(void **state)
 	}
 }
 
+static void test_beyond_the_card(void **state)
+{
+	static const struct {
+		uint64_t mib, unbacked_mib;
+		bool good;
+	} rows[] = {
+		{ 2300, 0, true },       /* fits */
+		{ 4000, 6500, true },    /* 16,000 of 10,000 less 500 */
+		{ 40000, 150500, true }, /* 16 times */
+		{ 40001, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		struct slots_config config = { 4, rows[i].mib, SLICING_STATIC, true };
+		hm_auto(inventory) *inv = make_inventory(1, 10000);
+		hm_auto(slots) *s = NULL;
+		struct hm_err e;
+
+		inv->cards[0].reserved_bytes = 500 << 20;
+		assert_int_equal(slots_new(inv, &config, &s, &e), rows[i].good ? 0 : -HM_EINVAL);
+		if (!rows[i].good)
+			continue;
+		assert_int_equal(slots_card(s, 0)->slot_memory_bytes, rows[i].mib << 20);
+		assert_int_equal(slots_card(s, 0)->unbacked_memory_bytes, rows[i].unbacked_mib << 20);
+		assert_int_equal(slots_card(s, 0)->unused_memory_bytes, i == 0 ? 800 << 20 : 0);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -289,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_beyond_the_card),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_too_small_card),
 		cmocka_unit_test(test_too_many_cards),
