@@ -7,10 +7,17 @@
 
 struct cu_region;
 
+/* What the launch calls of CUDA 2 have set beforehand. */
+struct cu_old_launch {
+	unsigned block[3], shared_bytes, param_bytes;
+	unsigned char params[PTX_PARAMS * sizeof(uint64_t)];
+};
+
 struct CUfunc_st {
 	struct CUmod_st *module;
 	const struct ptx_entry *entry;
 	unsigned max_dynamic_shared; /* cuFuncSetAttribute */
+	struct cu_old_launch old;
 };
 
 /* What a module takes in a context: code, and its variables. */

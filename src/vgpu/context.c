@@ -101,8 +101,10 @@ VGPU_EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, u
 
 VGPU_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
-	CUresult rc = REAL(cuCtxDestroy_v2)(ctx);
+	CUresult rc;
 
+	throttle_settle();
+	rc = REAL(cuCtxDestroy_v2)(ctx);
 	if (rc == CUDA_SUCCESS)
 		purge_context((uintptr_t)ctx);
 	return rc;
@@ -110,8 +112,10 @@ VGPU_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 
 VGPU_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
-	CUresult rc = REAL(cuCtxDestroy)(ctx);
+	CUresult rc;
 
+	throttle_settle();
+	rc = REAL(cuCtxDestroy)(ctx);
 	if (rc == CUDA_SUCCESS)
 		purge_context((uintptr_t)ctx);
 	return rc;
@@ -120,9 +124,11 @@ VGPU_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 /* Drops one of several uses; only the last one ends the context. */
 VGPU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
-	CUresult rc = REAL(cuCtxDetach)(ctx);
 	unsigned version;
+	CUresult rc;
 
+	throttle_settle();
+	rc = REAL(cuCtxDetach)(ctx);
 	if (rc == CUDA_SUCCESS && REAL(cuCtxGetApiVersion)(ctx, &version) != CUDA_SUCCESS)
 		purge_context((uintptr_t)ctx);
 	return rc;
@@ -209,20 +215,24 @@ static CUresult released(CUresult rc, CUdevice device)
 
 VGPU_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+	throttle_settle();
 	return reset(REAL(cuDevicePrimaryCtxReset_v2)(device), device);
 }
 
 VGPU_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
+	throttle_settle();
 	return reset(REAL(cuDevicePrimaryCtxReset)(device), device);
 }
 
 VGPU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
+	throttle_settle();
 	return released(REAL(cuDevicePrimaryCtxRelease_v2)(device), device);
 }
 
 VGPU_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
+	throttle_settle();
 	return released(REAL(cuDevicePrimaryCtxRelease)(device), device);
 }

@@ -1,4 +1,5 @@
-/* What starts work on a card. Without a limit each is one load, a branch and a jump to the driver's. */
+/* What starts work on a card. Without a limit each is two loads, a branch and a jump to the
+ * driver's. */
 #include "vgpu/graph.h"
 #include "vgpu/hooks.h"
 #include "vgpu/throttle.h"
@@ -14,7 +15,7 @@
 	}                                                                                                              \
 	VGPU_EXPORT CUresult name params                                                                               \
 	{                                                                                                              \
-		if (HM_LIKELY(atomic_load_explicit(&throttle_off, memory_order_relaxed)))                              \
+		if (HM_LIKELY(throttle_is_off()))                                                                      \
 			return call args;                                                                              \
 		return limited_##name args;                                                                            \
 	}
@@ -53,7 +54,51 @@ static uint64_t config_key(const CUlaunchConfig *c, CUfunction function)
 LIMITED(cuLaunchKernelEx, (CONFIG), (CONFIG_ARGS), config_key(config, function), CONFIG_STREAM, false)
 LIMITED(cuLaunchKernelEx_ptsz, (CONFIG), (CONFIG_ARGS), config_key(config, function), CONFIG_STREAM, true)
 
+/* The oldest calls: the block's shape and the parameters were set before. */
+LIMITED(cuLaunch, (CUfunction function), (function), estimate_key(function, 1, 0), NULL, false)
+LIMITED(cuLaunchGrid, (CUfunction function, int width, int height), (function, width, height),
+	estimate_key(function, product((unsigned)width, (unsigned)height, 1), 0), NULL, false)
+LIMITED(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
+	(function, width, height, stream), estimate_key(function, product((unsigned)width, (unsigned)height, 1), 0),
+	stream, false)
+
 LIMITED_BY(cuGraphLaunch, graph_launch, (CUgraphExec exec, CUstream stream), (exec, stream), estimate_key(exec, 0, 1),
 	   stream, false)
 LIMITED_BY(cuGraphLaunch_ptsz, graph_launch_ptsz, (CUgraphExec exec, CUstream stream), (exec, stream),
 	   estimate_key(exec, 0, 1), stream, true)
+
+/* A launch on a stream's own card, which need not be the current one. */
+static void before_on_stream(struct launch *l, const CUDA_LAUNCH_PARAMS *p)
+{
+	CUcontext ctx;
+
+	*l = (struct launch) { .v = NULL };
+	if (REAL(cuStreamGetCtx)(p->hStream, &ctx) != CUDA_SUCCESS || REAL(cuCtxPushCurrent_v2)(ctx) != CUDA_SUCCESS)
+		return; /* the driver refuses it */
+	throttle_before(l,
+			estimate_key(p->function, product(p->gridDimX, p->gridDimY, p->gridDimZ),
+				     product(p->blockDimX, p->blockDimY, p->blockDimZ)),
+			p->hStream, false);
+	REAL(cuCtxPopCurrent_v2)(&ctx);
+}
+
+/* One kernel on each of several cards that may wait for each other: all pass before any starts. */
+static __attribute__((noinline)) CUresult limited_multi(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags)
+{
+	struct launch l[HM_MAX_CARDS];
+	CUresult rc;
+
+	for (unsigned i = 0; i < count; i++)
+		before_on_stream(&l[i], &launches[i]);
+	rc = REAL(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
+	for (unsigned i = 0; i < count; i++)
+		throttle_after(&l[i], rc);
+	return rc;
+}
+
+VGPU_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags)
+{
+	if (HM_LIKELY(throttle_is_off()) || launches == NULL || count > HM_MAX_CARDS)
+		return REAL(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
+	return limited_multi(launches, count, flags);
+}

@@ -102,12 +102,26 @@ void marks_poll(struct throttle_ring *r, uint64_t now)
 	restore(mode);
 }
 
-/* The events went with the context. */
-void marks_drop(struct throttle_ring *r)
+/* No more than the time since the first of those that had not finished when they were last looked at. */
+static void charge_pending(struct throttle_ring *r, uint64_t now)
 {
+	const struct throttle_mark *m = &r->marks[r->first];
+	uint64_t left = now > m->at_ns ? now - m->at_ns : 0;
+
+	for (; r->pending != 0; r->pending--) {
+		m = &r->marks[r->first];
+		gate_done(&r->gate, now, m->estimate_ns, left, 1, m->launched_ns);
+		left = 0;
+		r->first = (r->first + 1) % MARKS;
+	}
+}
+
+void marks_drop(struct throttle_ring *r, uint64_t now)
+{
+	charge_pending(r, now);
 	for (unsigned i = 0; i < MARKS; i++)
 		r->marks[i].start = r->marks[i].end = NULL;
-	r->first = r->pending = 0;
+	r->first = 0;
 	r->last = 0;
 	gate_idle(&r->gate);
 }

@@ -15,6 +15,7 @@ enum { MARKS = 32 };
 struct throttle_mark {
 	CUevent start, end;
 	struct estimate *row;
+	uint64_t at_ns; /* when it was launched */
 	uint64_t estimate_ns;
 	int64_t launched_ns; /* the gate's, when it was launched */
 	uint32_t launches;   /* that it stands for */
@@ -47,7 +48,7 @@ struct throttle_mark *marks_begin(struct throttle_ring *r, CUstream stream, bool
 void marks_end(struct throttle_ring *r, struct throttle_mark *m, CUstream stream, bool per_thread, bool launched);
 /* Tells the gate what has finished. */
 void marks_poll(struct throttle_ring *r, uint64_t now);
-/* The context has ended. */
-void marks_drop(struct throttle_ring *r);
+/* The context has ended, and its events with it: what they were to measure has ended by now. */
+void marks_drop(struct throttle_ring *r, uint64_t now);
 
 #endif

@@ -3,6 +3,7 @@
 #include "vgpu/hooks.h"
 #include "vgpu/pool.h"
 #include "vgpu/spill.h"
+#include "vgpu/throttle.h"
 
 VGPU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
@@ -77,7 +78,10 @@ VGPU_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 	struct vgpu *v = vgpu_get();
 	struct record *r = take_pointer(v, ptr);
 
-	return freed(v, r, REAL(cuMemFree_v2)(ptr));
+	CUresult rc = freed(v, r, REAL(cuMemFree_v2)(ptr));
+
+	throttle_settle(); /* many a program's last call but exit */
+	return rc;
 }
 
 static bool captures(CUresult rc, CUstreamCaptureStatus status)

@@ -2,6 +2,7 @@
  * lazily, at a function's first launch: expected from when the function is handed out. */
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
+#include "vgpu/throttle.h"
 
 static CUresult module_loaded(CUresult rc, CUmodule *out)
 {
@@ -37,6 +38,7 @@ static CUresult unloaded(CUresult rc)
 {
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 
+	throttle_settle();
 	if (v != NULL)
 		overhead_settle(v);
 	return rc;

@@ -5,6 +5,7 @@
 
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
+#include "vgpu/throttle.h"
 
 void pools_lock(struct vgpu *v)
 {
@@ -287,11 +288,13 @@ VGPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return rc;
 }
 
-/* What a synchronisation gives back, other processes of the container can have at once. */
+/* What a synchronisation gives back, other processes of the container can have at once. It may be the program's last
+ * call but exit: what has finished is charged. */
 static CUresult synchronised(CUresult rc)
 {
 	struct vgpu *v = vgpu_get();
 
+	throttle_settle();
 	if (HM_UNLIKELY(v != NULL && v->pools_idle)) {
 		v->pools_idle = false;
 		pools_refresh(v);

@@ -18,6 +18,7 @@
 #include "core/fmt.h"
 #include "region/region.h"
 #include "vgpu/log.h"
+#include "vgpu/throttle.h"
 
 enum { PHASE_NEW, PHASE_ATTACHING, PHASE_READY };
 enum { REAP_WAIT_MS = 50 };
@@ -272,6 +273,7 @@ static bool still_there(struct vgpu *v)
 	if (r == -HM_EPROTO || r == -HM_ENOTFOUND) {
 		v->mode = VGPU_REFUSE;
 		v->map.r = NULL; /* touching what was cut off would end the process */
+		throttle_region_lost();
 		vgpu_trouble(v, "no more allocations: %s", e.msg);
 		return false;
 	}

@@ -23,10 +23,13 @@ struct throttle {
 	_Atomic uint32_t ring_lock;
 	struct throttle_ring rings[RINGS];
 	struct region_compute own[HM_MAX_CARDS]; /* where the region is lost */
+	bool shares; /* else there is nothing but waiting for containers of higher priority */
 	struct estimates estimates;
 };
 
-_Atomic bool throttle_off;
+static const _Atomic uint64_t always = 1, never = 0;
+
+const _Atomic uint64_t *_Atomic throttle_word = &always;
 
 static uint64_t now_ns(void)
 {
@@ -36,8 +39,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
 }
 
-/* Is there any limit that could come to hold? */
-static bool any_limit(const struct vgpu *v)
+/* Is there a share that could come to hold? */
+static bool has_shares(const struct vgpu *v)
 {
 	if (v->policy == LIMIT_POLICY_DISABLE)
 		return false;
@@ -50,17 +53,35 @@ static bool any_limit(const struct vgpu *v)
 	return false;
 }
 
+/* The node agent writes to the regions that it made: not to those of the environment. */
+static bool may_be_held(const struct vgpu *v)
+{
+	return v->priority > 0 && !v->from_env && v->map.r != NULL;
+}
+
+/* Where there is no share, launches look at this. */
+static const _Atomic uint64_t *hold_word(const struct vgpu *v)
+{
+	if (!may_be_held(v))
+		return &never;
+	if (!vgpu_has_one_card(v))
+		return &always;
+	return v->cards[0].region_card >= 0 ? &v->map.r->compute[v->cards[0].region_card].hold_until_ns : &never;
+}
+
 static struct throttle *throttle_make(struct vgpu *v)
 {
 	struct throttle *none = NULL, *t;
 
-	if (!any_limit(v)) {
-		throttle_off = true;
-		return NULL;
+	if (!has_shares(v)) {
+		throttle_word = hold_word(v);
+		if (throttle_word == &never)
+			return NULL;
 	}
 	t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (t == MAP_FAILED)
 		return NULL;
+	t->shares = has_shares(v);
 	if (__atomic_compare_exchange_n((struct throttle **)&v->throttle, &none, t, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return t;
@@ -100,7 +121,7 @@ static struct throttle_ring *new_ring(struct vgpu *v, struct throttle *t, uint64
 	if (r != NULL && r->ctx == 0) {
 		t->only = r == &t->rings[0] && vgpu_has_one_card(v) ? r : NULL;
 		r->card = card;
-		r->gate.share = card->limit.cores;
+		r->gate.share = t->shares ? card->limit.cores : 100;
 		use_bucket(v, t, r);
 		atomic_store_explicit(&r->ctx, ctx, memory_order_release);
 	}
@@ -152,6 +173,17 @@ static bool is_ahead(_Atomic uint64_t *moment, uint64_t now)
 	return at > now && at - now <= OUTSIDE_NS;
 }
 
+static bool is_held(const struct launch *l, uint64_t now)
+{
+	return may_be_held(l->v) && is_ahead(&l->ring->gate.shared->hold_until_ns, now);
+}
+
+static bool is_open(const struct launch *l, uint64_t now)
+{
+	return l->ring->gate.share >= 100 ||
+	       (l->v->policy == LIMIT_POLICY_DEFAULT && is_ahead(&l->ring->gate.shared->open_until_ns, now));
+}
+
 /* Not for a launch that has passed the gate: it would count as finished. */
 static void poll(struct throttle_ring *r, uint64_t now)
 {
@@ -167,12 +199,11 @@ static void poll(struct throttle_ring *r, uint64_t now)
 static bool wait_turn(const struct launch *l)
 {
 	struct throttle_ring *r = l->ring;
-	struct region_compute *c = r->gate.shared;
 	uint64_t now = now_ns(), from = now, progress = now, wait;
 	int64_t done = r->gate.done_ns;
 	bool own = atomic_load_explicit(&r->ctx, memory_order_relaxed) != 0, told = false;
 
-	if (may_capture(l) || (l->v->policy == LIMIT_POLICY_DEFAULT && is_ahead(&c->open_until_ns, now)))
+	if (may_capture(l))
 		return false;
 	for (;; now = now_ns()) {
 		if (own)
@@ -180,9 +211,11 @@ static bool wait_turn(const struct launch *l)
 		if (r->gate.done_ns != done)
 			progress = now;
 		done = r->gate.done_ns;
-		if (l->v->priority > 0 && is_ahead(&c->hold_until_ns, now)) {
+		if (is_held(l, now)) {
 			from = progress = now;
 			wait = SLEEP_NS;
+		} else if (is_open(l, now)) {
+			return false;
 		} else {
 			wait = gate_ask(&r->gate, now, l->estimate_ns, now - progress > CROWDED_NS);
 		}
@@ -191,12 +224,12 @@ static bool wait_turn(const struct launch *l)
 		if (now - from > DEADLINE_NS)
 			break;
 		if (!told)
-			shared_add(&c->waits, 1);
+			shared_add(&r->gate.shared->waits, 1);
 		told = true;
 		sys_sleep_us((long)(HM_MIN(wait, SLEEP_NS) / 1000) + 1);
 	}
 	gate_force(&r->gate, now, l->estimate_ns);
-	shared_add(&c->overdue, 1);
+	shared_add(&r->gate.shared->overdue, 1);
 	return true;
 }
 
@@ -204,6 +237,7 @@ static void begin_mark(struct launch *l, struct throttle *t, uint32_t launches)
 {
 	struct throttle_ring *r = l->ring;
 	CUcontext ctx = NULL;
+	uint64_t now;
 
 	if (may_capture(l) || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
 		return;
@@ -213,16 +247,30 @@ static void begin_mark(struct launch *l, struct throttle *t, uint32_t launches)
 	}
 	if (!marks_try_lock(r))
 		return;
-	marks_poll(r, now_ns());
+	now = now_ns();
+	marks_poll(r, now);
 	l->mark = marks_begin(r, l->stream, l->per_thread);
 	if (l->mark == NULL) {
 		marks_unlock(r);
 		return;
 	}
 	l->mark->row = l->row;
+	l->mark->at_ns = now;
 	l->mark->estimate_ns = l->estimate_ns;
 	l->mark->launches = launches;
 	l->mark->launched_ns = r->gate.launched_ns;
+}
+
+/* Does the region ask for anything, on whichever card? */
+static bool any_hold(const struct vgpu *v)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < v->card_count && may_be_held(v); i++) {
+		if (v->cards[i].region_card >= 0)
+			any |= shared_load(&v->map.r->compute[v->cards[i].region_card].hold_until_ns);
+	}
+	return any != 0;
 }
 
 static void before(struct launch *l, uint64_t key)
@@ -235,24 +283,26 @@ static void before(struct launch *l, uint64_t key)
 		if (t == NULL)
 			return;
 	}
+	if (!t->shares && !any_hold(l->v))
+		return;
 	l->ring = t->only;
 	if (l->ring == NULL)
 		l->ring = current_ring(l->v, t);
 	if (l->ring == NULL)
 		return;
+	if (HM_UNLIKELY(l->v->map.r == NULL))
+		use_bucket(l->v, t, l->ring);
 	if (l->ring->gate.share >= 100) {
+		if (may_be_held(l->v) && shared_load(&l->ring->gate.shared->hold_until_ns) != 0)
+			wait_turn(l);
 		l->ring = NULL;
 		return;
 	}
 	l->row = estimate_find(&t->estimates, key);
 	l->estimate_ns = atomic_load_explicit(&l->row->ns, memory_order_relaxed);
-	if (!gate_pass(&l->ring->gate, l->estimate_ns)) {
-		if (l->v->map.r == NULL)
-			use_bucket(l->v, t, l->ring);
-		if (!wait_turn(l)) {
-			l->ring = NULL;
-			return;
-		}
+	if (!gate_pass(&l->ring->gate, l->estimate_ns) && !wait_turn(l)) {
+		l->ring = NULL;
+		return;
 	}
 	if (estimate_wants_mark(&t->estimates, l->row, &launches))
 		begin_mark(l, t, launches);
@@ -266,7 +316,7 @@ void throttle_before(struct launch *l, uint64_t key, CUstream stream, bool per_t
 	if (l->v != NULL)
 		before(l, key);
 	else
-		throttle_off = true;
+		throttle_word = &never;
 	errno = saved;
 }
 
@@ -281,6 +331,25 @@ CUresult throttle_after(struct launch *l, CUresult rc)
 	return rc;
 }
 
+static __attribute__((noinline)) void settle(void)
+{
+	struct vgpu *v = vgpu_get();
+	struct throttle *t = v != NULL ? v->throttle : NULL;
+	int saved = errno;
+
+	for (unsigned i = 0; t != NULL && i < RINGS; i++) {
+		if (t->rings[i].pending != 0)
+			poll(&t->rings[i], now_ns());
+	}
+	errno = saved;
+}
+
+void throttle_settle(void)
+{
+	if (!throttle_is_off())
+		settle();
+}
+
 void throttle_forget(struct vgpu *v, uint64_t ctx)
 {
 	struct throttle *t = v->throttle;
@@ -293,8 +362,14 @@ void throttle_forget(struct vgpu *v, uint64_t ctx)
 		t->only = NULL;
 		while (!marks_try_lock(r))
 			sched_yield();
-		marks_drop(r);
+		marks_drop(r, now_ns());
 		r->ctx = 0;
 		marks_unlock(r);
 	}
+}
+
+void throttle_region_lost(void)
+{
+	if (throttle_word != &always)
+		throttle_word = &never;
 }

@@ -6,6 +6,7 @@
 #ifndef HM_VGPU_THROTTLE_H
 #define HM_VGPU_THROTTLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,8 +14,15 @@
 #include "vgpu/estimate.h"
 #include "vgpu/state.h"
 
-/* No limit is set in this process: known after its first launch. */
-extern _Atomic bool throttle_off;
+/* What each launch looks at first. 0 there: straight to the driver, as after the first launch of a process without a
+ * limit. Where such a process may have to wait for containers of higher priority, it is their word in the region. */
+extern const _Atomic uint64_t *_Atomic throttle_word;
+
+static inline bool throttle_is_off(void)
+{
+	return atomic_load_explicit(atomic_load_explicit(&throttle_word, memory_order_relaxed), memory_order_relaxed) ==
+	       0;
+}
 
 struct throttle_ring;
 
@@ -33,7 +41,11 @@ struct launch {
 void throttle_before(struct launch *l, uint64_t key, CUstream stream, bool per_thread);
 /* After it; returns rc. */
 CUresult throttle_after(struct launch *l, CUresult rc);
+/* The program has waited for the card, or is about to end what it has there: what has finished is charged. */
+void throttle_settle(void);
 /* A context has ended, and its events with it. */
 void throttle_forget(struct vgpu *v, uint64_t ctx);
+/* The region is not to be touched any more. */
+void throttle_region_lost(void);
 
 #endif

@@ -197,12 +197,13 @@ def node_of():
 
 @pytest.fixture
 def container_on(short_tmp):
-    """container_on(node, cores=30, policy="force"): a container with a share of each card's time."""
+    """container_on(node, cores=30, policy="force", priority=0): a container with a share of each card's time."""
     made = []
 
-    def make(on, cores, policy=None):
+    def make(on, cores, policy=None, priority=None):
         cards = "".join(f"gpu={uuid} memory={4 << 30} cores={cores}\n" for uuid in on.cards)
-        text = f"hami-vgpu-limits 1\n{cards}" + (f"policy={policy}\n" if policy else "") + "end\n"
+        text = f"hami-vgpu-limits 1\n{cards}" + "".join(
+            f"{name}={value}\n" for name, value in (("priority", priority), ("policy", policy)) if value is not None) + "end\n"
         c = Container(on, short_tmp / f"n{len(made)}", limits=text)
         made.append(c)
         c.make_region(4 << 30)

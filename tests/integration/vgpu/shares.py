@@ -18,7 +18,7 @@ class Load:
     lengths: tuple
     sync: int
     grid: int = 1
-    kind: str = "kernel"
+    kind: str = "cuLaunchKernel"
 
 
 CARDS = ("sm20", "sm188")
@@ -26,7 +26,7 @@ MIXED = (MS // 20, MS, 20 * MS)
 WORKLOADS = {
     "10ms_sync10": Load((10 * MS,), 10, 132), "1ms_sync10": Load((MS,), 10, 132), "0.1ms_sync100": Load((MS // 10,), 100, 100000),
     "1ms_sync20": Load((MS,), 20, 1000), "1ms_sync1": Load((MS,), 1, 4096), "0.2ms_sync50": Load((MS // 5,), 50, 20000),
-    "mixed": Load(MIXED, 7), "graph": Load((MS // 2,), 4, kind="graph"), "thread": Load((MS,), 20, kind="thread"),
+    "mixed": Load(MIXED, 7), "graph": Load((MS // 2,), 4, kind="cuGraphLaunch"), "thread": Load((MS,), 20, kind="cuLaunchKernel_ptsz"),
     "never_sync": Load((5 * MS,), 0),
 }
 

@@ -23,10 +23,18 @@ def test_one_program(node_of, container_on, card, name):
         check(node, [(container_on(node, cores), [WORKLOADS[name]])], [cores])
 
 
+@pytest.mark.parametrize("call", [
+    "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz",
+    "cuLaunchCooperativeKernelMultiDevice", "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync", "cuGraphLaunch_ptsz"])
+def test_every_way_to_launch(node_of, container_on, call):
+    node = node_of("sm20.yaml", "--clock=virtual")
+    check(node, [(container_on(node, 30), [Load((2 * MS,), 5, kind=call)])], [30], seconds=4)
+
+
 @pytest.mark.parametrize("samples", [True, False])
 @pytest.mark.parametrize("cores, loads", [
     (40, [Load((MS,), 20), Load((3 * MS,), 3)]), (50, [Load((10 * MS,), 10), Load((MS // 5,), 50)]),
-    (20, [Load((MS // 2,), 4, kind="graph"), Load((MS,), 1)]), (60, [Load((MS,), 20)] * 3)])
+    (20, [Load((MS // 2,), 4, kind="cuGraphLaunch"), Load((MS,), 1)]), (60, [Load((MS,), 20)] * 3)])
 def test_processes_of_one_container(node_of, container_on, cores, loads, samples):
     node = node_of("sm20.yaml", "--clock=virtual")
     check(node, [(container_on(node, cores), loads)], [cores], samples=samples)
@@ -35,7 +43,7 @@ def test_processes_of_one_container(node_of, container_on, cores, loads, samples
 @pytest.mark.parametrize("card", CARDS)
 @pytest.mark.parametrize("cores, loads", [
     ((30, 70), [Load((MS,), 20), Load((MS,), 20)]), ((30, 70), [Load((10 * MS,), 10), Load((MS // 5,), 50)]),
-    ((30, 70), [Load((MS // 2,), 4, kind="graph"), Load((MS,), 11)]), ((30, 70), [Load(MIXED, 7), Load(MIXED, 11)]),
+    ((30, 70), [Load((MS // 2,), 4, kind="cuGraphLaunch"), Load((MS,), 11)]), ((30, 70), [Load(MIXED, 7), Load(MIXED, 11)]),
     ((10, 20, 70), [Load((MS,), 7), Load((5 * MS,), 5), Load((MS,), 11)])])
 def test_containers_of_one_card(node_of, container_on, card, cores, loads):
     node = node_of(f"{card}.yaml", "--clock=virtual")
