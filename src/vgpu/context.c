@@ -174,12 +174,13 @@ VGPU_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Once: its address may be another context's from now on. */
 static void purge_primary(CUdevice device)
 {
 	struct vgpu *v = vgpu_get();
 
 	if (v != NULL && device >= 0 && device < VGPU_DEVICES)
-		purge_context(v->primary[device]);
+		purge_context(atomic_exchange(&v->primary[device], 0));
 }
 
 static CUresult reset(CUresult rc, CUdevice device)
@@ -201,7 +202,7 @@ void contexts_primary_ended(struct vgpu *v)
 {
 	for (CUdevice i = 0; i < VGPU_DEVICES; i++) {
 		if (v->primary[i] != 0 && has_ended(i))
-			purge_context(v->primary[i]);
+			purge_primary(i);
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
+#include "vgpu/overhead.h"
 #include "vgpu/throttle.h"
 
 void pools_lock(struct vgpu *v)
@@ -83,23 +84,22 @@ struct record *pool_add(struct vgpu *v, CUmemoryPool pool, CUdevice device, bool
 	return r;
 }
 
-bool pool_charge_growth(struct vgpu *v, struct record *pool, uint64_t reserved, uint64_t booked)
+uint64_t pool_take_growth(struct vgpu *v, struct record *pool, uint64_t reserved, uint64_t booked)
 {
-	struct vgpu_card *card = &v->cards[pool->card];
 	uint64_t growth = reserved > pool->bytes ? reserved - pool->bytes : 0;
 	uint64_t shrunk = pool->bytes > reserved ? pool->bytes - reserved : 0;
-	bool fits = true;
 
 	pool->bytes = reserved;
-	if (growth > booked) {
-		fits = vgpu_try_charge(v, card, growth - booked);
-		if (!fits)
-			vgpu_charge_taken(v, card, growth - booked);
-	} else {
-		vgpu_uncharge(v, card, booked - growth);
-	}
-	vgpu_uncharge(v, card, shrunk);
-	return fits;
+	vgpu_uncharge(v, &v->cards[pool->card], shrunk + (booked > growth ? booked - growth : 0));
+	return growth > booked ? growth - booked : 0;
+}
+
+bool pool_charge_owed(struct vgpu *v, struct vgpu_card *card, uint64_t owed)
+{
+	if (owed == 0 || booking_charge(v, card, owed))
+		return true;
+	vgpu_charge_taken(v, card, owed);
+	return false;
 }
 
 bool pool_graph_memory(CUdevice device, uint64_t *reserved, uint64_t *used)
@@ -114,9 +114,8 @@ bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked)
 {
 	CUmemoryPool pool = pool_of_graphs(device);
 	struct vgpu_card *card = vgpu_card_of(v, device);
+	uint64_t reserved, owed = 0;
 	struct record *r;
-	uint64_t reserved;
-	bool fits = true;
 
 	if (card == NULL)
 		return false;
@@ -125,9 +124,9 @@ bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked)
 	if (r == NULL)
 		r = pool_add(v, pool, device, false);
 	if (r != NULL && pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
-		fits = pool_charge_growth(v, r, reserved, booked);
+		owed = pool_take_growth(v, r, reserved, booked);
 	pools_unlock(v);
-	return fits;
+	return pool_charge_owed(v, card, owed);
 }
 
 /* A synchronisation may give back what is reserved above the threshold and not in use. */
@@ -146,7 +145,7 @@ static void refresh(struct vgpu *v, struct record *r)
 
 	if (r->small || r->pooled || !pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
 		return;
-	pool_charge_growth(v, r, reserved, 0);
+	vgpu_charge_taken(v, &v->cards[r->card], pool_take_growth(v, r, reserved, 0));
 	if (is_idle(r, pool))
 		v->pools_idle = true;
 }
@@ -173,18 +172,21 @@ void pools_refresh(struct vgpu *v)
 	track_each(&v->track, refresh_visited, v);
 }
 
-static void bury_if_empty(struct vgpu *v, struct record *pool)
+/* True: it has ended. */
+static bool bury_if_empty(struct vgpu *v, struct record *pool)
 {
 	if (!pool->pooled || pool->refs != 0)
-		return;
+		return false;
 	vgpu_uncharge(v, &v->cards[pool->card], pool->bytes);
 	track_remove(&v->track, pool);
 	track_free(&v->track, pool);
+	return true;
 }
 
 void pool_pointer_freed(struct vgpu *v, struct record *r)
 {
 	struct record *pool = (struct record *)(uintptr_t)r->owner; // NOLINT
+	bool ended;
 
 	vgpu_uncharge(v, &v->cards[r->card], r->bytes); /* 0 where the pool bears it */
 	track_free(&v->track, r);
@@ -192,9 +194,12 @@ void pool_pointer_freed(struct vgpu *v, struct record *r)
 		return;
 	pools_lock(v);
 	refresh(v, pool);
-	if (pool->refs > 0 && --pool->refs == 0)
-		bury_if_empty(v, pool);
+	ended = pool->refs > 0 && --pool->refs == 0 && bury_if_empty(v, pool);
 	pools_unlock(v);
+	/* It may have held less than it was charged for since it was destroyed; that was taken for so much less code.
+	 */
+	if (ended)
+		overhead_settle(v);
 }
 
 /* A pool that the driver named. Of managed memory: charged to the device that it is for. */

@@ -2,9 +2,9 @@
  *  1. Charge the request's pages. Refused, but the pool has that much unused: go on without a charge.
  *  2. Call the driver. Where the program names no pool, the one that is current now is named to the driver, so that
  *     another thread's cuDeviceSetMemPool cannot come in between.
- *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); charge the growth since it was last
- *     read, less the charge of 1. Growth that was another thread's has two charges until that thread gets here: never
- *     too few.
+ *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); then charge the growth since it was
+ *     last read, less the charge of 1. Growth that was another thread's has two charges until that thread gets here:
+ * never too few.
  *  4. Over the limit (the pool grew by more than was asked): charge it all the same, free the allocation, refuse.
  * A pool whose attribute the driver does not tell is charged by allocation. */
 #include "vgpu/booking.h"
@@ -110,8 +110,7 @@ static bool settle(struct pool_request *q)
 {
 	struct vgpu *v = q->b.v;
 	struct record *pool = NULL;
-	uint64_t reserved;
-	bool fits = true;
+	uint64_t reserved, owed = 0;
 
 	pools_lock(v);
 	if (q->by_attribute) {
@@ -123,12 +122,12 @@ static bool settle(struct pool_request *q)
 		pool->card = (uint8_t)(q->b.card - v->cards);
 		pool->refs++;
 		q->b.record->owner = (uintptr_t)pool;
-		fits = pool_charge_growth(v, pool, reserved, q->b.charged);
+		owed = pool_take_growth(v, pool, reserved, q->b.charged);
 	} else {
 		q->b.record->bytes = q->b.charged;
 	}
 	pools_unlock(v);
-	return fits;
+	return pool_charge_owed(v, q->b.card, owed);
 }
 
 static CUresult finish(struct pool_request *q, CUresult rc, CUdeviceptr *out)
