@@ -7,7 +7,6 @@ MIB = 1 << 20
 # What libvgpu does not hold yet: docs/enforcement.md says so of each. One that passes must be taken off the list.
 NOT_YET = {
     "checkpoint": "memory that comes back is not charged",
-    "launch-cooperative-devices": "not held",
 }
 
 

@@ -164,16 +164,17 @@ LAUNCH(run_old, cuLaunch, old, shape)
 LAUNCH(run_old_grid, cuLaunchGrid, old_grid, shape)
 LAUNCH(run_old_grid_async, cuLaunchGridAsync, old_grid_async, shape)
 
-/* A capture in each mode, while the limit would make launches wait: nothing that is ours may end up in it or end it. */
-static void capture(CUstreamCaptureMode mode)
+/* A capture, of a kernel that was never launched, or whose launches have used up what the limit grants: nothing that is
+ * ours may end up in it or end it. */
+static void capture(CUstreamCaptureMode mode, int launched_before)
 {
 	CUgraphNode nodes[KERNELS + 8];
 	CUdeviceptr p;
 	CUgraph g;
 	size_t count = HM_COUNT(nodes);
 
-	for (int i = 0; i < KERNELS / 3; i++)
-		OK(plain()); /* tokens are used up */
+	for (int i = 0; i < launched_before; i++)
+		OK(plain());
 	OK(cuStreamSynchronize(stream));
 	OK(cuStreamBeginCapture_v2(stream, mode));
 	for (int i = 0; i < KERNELS / 3; i++)
@@ -197,9 +198,10 @@ static void run_capture(void)
 	NEED(cuMemAllocAsync);
 	need_kernel(0);
 	busy_ns = 1000000;
-	capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
-	capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-	capture(CU_STREAM_CAPTURE_MODE_RELAXED);
+	capture(CU_STREAM_CAPTURE_MODE_GLOBAL, 0);
+	capture(CU_STREAM_CAPTURE_MODE_GLOBAL, 10);
+	capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 20);
+	capture(CU_STREAM_CAPTURE_MODE_RELAXED, 30);
 }
 
 /* Two cards whose kernels wait for each other's by events, as collectives do: launches go first to the one, then to the
