@@ -214,6 +214,8 @@ class Comparison:
         named = [t for t in theirs if t[0] == name]
         if named and offset not in [t[1] for t in named]:
             return f"at {offset}, not {named[0][1]}"
+        if theirs and all(OPAQUE.match(t[0]) for t in theirs): # older headers reserve all of it
+            return ""
         whys = [self.grown(kind, t[2]) if name in GROWS else self.differ(kind, t[2])
                 for t in named or [t for t in theirs if by_offset and t[1] == offset]]
         return min(whys, key=len) if whys else "not there"

@@ -36,13 +36,20 @@ typedef struct CUcheckpointLockArgs {
 	cuuint64_t reserved1[7];
 } CUcheckpointLockArgs;
 
-/* Nothing in the next three that we read. */
 typedef struct CUcheckpointCheckpointArgs {
 	cuuint64_t reserved[8];
 } CUcheckpointCheckpointArgs;
 
+typedef struct CUcheckpointGpuPair {
+	CUuuid oldUuid, newUuid;
+} CUcheckpointGpuPair;
+
+/* Before 13.0 all of it was reserved, and 0. */
 typedef struct CUcheckpointRestoreArgs {
-	cuuint64_t reserved[8];
+	CUcheckpointGpuPair *gpuPairs;
+	unsigned gpuPairsCount;
+	char reserved[52 - sizeof(CUcheckpointGpuPair *)];
+	cuuint64_t reserved1;
 } CUcheckpointRestoreArgs;
 
 typedef struct CUcheckpointUnlockArgs {

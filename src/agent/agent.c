@@ -311,7 +311,9 @@ static int make_parts(struct agent *a, struct hm_err *e)
 					      .counter = a->counter,
 					      .worker = a->worker,
 					      .pending = a->pending };
-	const struct sampler_config sampler = { "/proc", &a->paths, a->claims, a->driver, a->worker };
+	struct sampler_config sampler = {
+		.proc = "/proc", .paths = &a->paths, .claims = a->claims, .driver = a->driver, .worker = a->worker
+	};
 	struct registrar_config registrar = { .paths = &a->paths,
 					      .resource = a->options->resource_name,
 					      .started_ms = a->started_ms,
@@ -333,6 +335,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e) < 0)
 		return -e->code;
+	sampler.monitor = a->monitor;
 	return sampler_new(a->loop, &sampler, &a->sampler, e);
 }
 

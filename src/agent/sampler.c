@@ -17,7 +17,7 @@ struct sampler {
 	/* The worker's between submit and done. */
 	struct worker_job job;
 	bool under_way, changed;
-	uint64_t *numbers;
+	struct shares_container *containers;
 	size_t count, cap;
 	struct shares *shares;
 	const char *untold;
@@ -34,7 +34,7 @@ static void in_worker(struct worker_job *job)
 	struct sampler *s = HM_CONTAINER(job, struct sampler, job);
 
 	if (s->changed)
-		shares_set(s->shares, s->numbers, s->count);
+		shares_set(s->shares, s->containers, s->count);
 	s->wanted = shares_wanted(s->shares);
 	s->untold = NULL;
 	if (!s->wanted)
@@ -44,14 +44,16 @@ static void in_worker(struct worker_job *job)
 	s->untold = shares_untold(s->shares);
 }
 
-/* False where memory is short; those that there is room for are sampled. */
+/* Where memory is short, as many as there is room for. */
 static void collect(struct sampler *s)
 {
 	s->count = 0;
 	for (size_t i = 0; i < claims_count(s->config.claims); i++) {
 		const struct claim *c = claims_at(s->config.claims, i);
+		bool held = s->config.monitor != NULL && hami_monitor_holds(s->config.monitor, c->number);
 
-		if (c->state == CLAIM_ACTIVE && !HM_PUSH(s->numbers, s->count, s->cap, c->number))
+		if (c->state == CLAIM_ACTIVE &&
+		    !HM_PUSH(s->containers, s->count, s->cap, (struct shares_container) { c->number, held }))
 			break;
 	}
 }
@@ -135,6 +137,6 @@ void sampler_free(struct sampler *s, bool worker_ended)
 	if (!worker_ended)
 		return; /* the hung call still uses the job */
 	shares_free(s->shares);
-	free(s->numbers);
+	free(s->containers);
 	free(s);
 }

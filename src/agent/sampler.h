@@ -6,6 +6,7 @@
 
 #include "agent/claims.h"
 #include "agent/driver.h"
+#include "agent/hami_monitor.h"
 #include "agent/paths.h"
 #include "core/cleanup.h"
 #include "core/err.h"
@@ -24,6 +25,7 @@ struct sampler_config {
 	const struct agent_paths *paths;
 	const struct claims *claims;
 	const struct driver *driver;
+	const struct hami_monitor *monitor; /* NULL: none */
 	struct worker *worker;
 };
 

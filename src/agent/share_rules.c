@@ -65,7 +65,7 @@ struct region_orders share_orders(const struct share *s, const struct share_card
 	}
 	if (share_is_limited(s) && s->policy == LIMIT_POLICY_DEFAULT && is_alone(s, card, now))
 		want.open_until_ns = keep(s->stands.open_until_ns, now);
-	if (s->priority > 0 && card->at_work[0] > 0)
+	if ((s->priority > 0 && card->at_work[0] > 0) || (s->held && s->policy != LIMIT_POLICY_DISABLE))
 		want.hold_until_ns = keep(s->stands.hold_until_ns, now);
 	return want;
 }

@@ -25,6 +25,7 @@ struct share {
 	unsigned card; /* its place in the region */
 	unsigned cores, priority;
 	enum limit_policy policy;
+	bool held; /* from elsewhere: HAMi's monitor */
 	struct alpha alpha;
 	uint64_t error_base;         /* of region_orders.error_ns: what stood there before us */
 	uint64_t spans_ns;           /* the region's, as last read */

@@ -20,7 +20,7 @@
 
 struct device {
 	char uuid[HM_UUID_BYTES]; /* "": free */
-	bool used, wanted, limited, priorities[2];
+	bool used, wanted;
 	bool untold, untold_said;
 	struct gpu_busy_list list;
 	uint64_t seen_us, period_us;
@@ -177,23 +177,23 @@ static void drop_others(struct shares *s)
 
 static void note_use(struct shares *s)
 {
+	bool priorities[HM_MAX_CARDS][2] = { 0 };
+
 	for (size_t i = 0; i < HM_MAX_CARDS; i++)
-		s->devices[i].used = s->devices[i].limited = s->devices[i].priorities[0] = s->devices[i].priorities[1] =
-			false;
+		s->devices[i].used = s->devices[i].wanted = false;
 	for (size_t i = 0; i < s->count; i++) {
 		for (size_t k = 0; k < s->members[i]->count; k++) {
 			const struct share *share = &s->members[i]->shares[k];
 			struct device *d = &s->devices[share->device];
 
-			d->used = true;
-			d->limited |= share_is_limited(share);
-			d->priorities[share->priority] = true;
+			priorities[share->device][share->priority] = d->used = true;
+			d->wanted |= share_is_limited(share) || share->held;
 		}
 	}
 	for (size_t i = 0; i < HM_MAX_CARDS; i++) {
 		struct device *d = &s->devices[i];
 
-		d->wanted = d->limited || (d->priorities[0] && d->priorities[1]);
+		d->wanted |= priorities[i][0] && priorities[i][1];
 		if (d->used)
 			continue;
 		gpu_busy_fini(&d->list);
@@ -201,10 +201,10 @@ static void note_use(struct shares *s)
 	}
 }
 
-void shares_set(struct shares *s, const uint64_t *numbers, size_t count)
+void shares_set(struct shares *s, const struct shares_container *containers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct member *m = member_of(s, numbers[i]);
+		struct member *m = member_of(s, containers[i].number);
 
 		if (m == NULL)
 			continue;
@@ -213,6 +213,8 @@ void shares_set(struct shares *s, const uint64_t *numbers, size_t count)
 			load(s, m);
 		if (m->fd < 0 && m->count > 0)
 			open_region(s, m);
+		for (size_t k = 0; k < m->count; k++)
+			m->shares[k].held = containers[i].held;
 	}
 	drop_others(s);
 	note_use(s);

@@ -20,10 +20,14 @@ int shares_new(const struct agent_paths *paths, const char *proc, struct shares 
 void shares_free(struct shares *s);
 HM_DEFINE_AUTO(shares, shares_free);
 
-/* The containers that there are, by number. Those already known are looked at again: another limit file or region. What
+struct shares_container {
+	uint64_t number;
+	bool held; /* it is not to launch, whatever its priority */
+};
+/* The containers that there are. Those already known are looked at again: another limit file or region. What
  * cannot be read now is tried again the next time. */
-void shares_set(struct shares *s, const uint64_t *numbers, size_t count);
-/* Is any card worth a sample: a container on it is limited, or waits for one of higher priority? */
+void shares_set(struct shares *s, const struct shares_container *containers, size_t count);
+/* Is any card worth a sample: a container on it is limited, held, or waits for one of higher priority? */
 bool shares_wanted(const struct shares *s);
 
 /* One pass: first the driver's answers (gpu NULL: there is none), then what follows. CLOCK_MONOTONIC and the clock of

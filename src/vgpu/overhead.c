@@ -168,7 +168,7 @@ static bool adjust(struct vgpu *v, struct vgpu_card *card, const struct overhead
 	uint64_t target;
 
 	lock(v);
-	if (v->mode == VGPU_ON && card->region_card >= 0 && measure(v, card, o, &target)) {
+	if (v->mode == VGPU_ON && card->region_card >= 0 && !v->is_parked && measure(v, card, o, &target)) {
 		if (target < m->charged)
 			vgpu_uncharge(v, card, m->charged - target);
 		else if (target > m->charged && may_refuse)

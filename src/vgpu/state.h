@@ -64,6 +64,8 @@ struct vgpu {
 	_Atomic uint64_t measure_after_ns;
 	_Atomic bool uses_managed;
 	struct vgpu_overhead overhead[HM_MAX_CARDS];
+	_Atomic bool is_parked; /* checkpoint.c */
+	uint64_t parked[HM_MAX_CARDS];
 	struct env_limits env;
 	unsigned priority;
 	enum limit_policy policy;

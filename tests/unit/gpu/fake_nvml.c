@@ -247,4 +247,52 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(struct nvml_device *device, unsigne
 	FAULT(device);
 	return list(card_of(device)->graphics, card_of(device)->graphics_count, count, out);
 }
+
+/* A card's samples that are newer. */
+static int uses_of(struct fake_card *c, unsigned long long last_seen_us, unsigned room, unsigned *count,
+		   struct fake_use *out)
+{
+	unsigned found = 0;
+
+	c->use_calls++;
+	for (unsigned i = 0; i < c->use_count; i++) {
+		if (c->uses[i].at_us > last_seen_us || c->keeps_old)
+			out[found++] = c->uses[i];
+	}
+	*count = found;
+	if (found == 0)
+		return NVML_ERROR_NOT_FOUND;
+	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
+				    unsigned *count, unsigned long long last_seen_us)
+{
+	struct fake_use uses[FAKE_PROCESSES];
+	int result;
+
+	FAULT(device);
+	result = uses_of(card_of(device), last_seen_us, *count, count, uses);
+	for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
+		samples[i] = (struct nvml_process_utilization) { .pid = uses[i].pid,
+								 .timestamp_us = uses[i].at_us,
+								 .sm = uses[i].sm };
+	return result;
+}
+
+int nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device, struct nvml_processes_utilization_info *info)
+{
+	struct fake_use uses[FAKE_PROCESSES];
+	int result;
+
+	FAULT(device);
+	if (info->version != NVML_PROCESSES_UTILIZATION_INFO_V1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	result = uses_of(card_of(device), info->last_seen_us, info->count, &info->count, uses);
+	for (unsigned i = 0; result == NVML_SUCCESS && i < info->count; i++)
+		info->processes[i] = (struct nvml_process_utilization_info) { .pid = uses[i].pid,
+									      .timestamp_us = uses[i].at_us,
+									      .sm = uses[i].sm };
+	return result;
+}
 #endif

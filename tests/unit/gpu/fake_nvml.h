@@ -2,6 +2,7 @@
 #ifndef HM_TESTS_GPU_FAKE_NVML_H
 #define HM_TESTS_GPU_FAKE_NVML_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { FAKE_CARDS = 20, FAKE_LINKS = 18, FAKE_PROCESSES = 300, FAKE_FAULTS = 4 };
@@ -15,6 +16,11 @@ struct fake_process {
 	unsigned long long used;
 };
 
+struct fake_use {
+	unsigned pid, sm;
+	unsigned long long at_us;
+};
+
 struct fake_card {
 	char uuid[80], name[96], bus_id[32];
 	unsigned minor, domain, bus, device;
@@ -25,6 +31,10 @@ struct fake_card {
 	struct fake_process compute[FAKE_PROCESSES], graphics[4];
 	unsigned compute_count, graphics_count;
 	unsigned busy, memory_busy;
+	struct fake_use uses[FAKE_PROCESSES];
+	unsigned use_count;
+	bool keeps_old; /* samples older than asked for are given too, as some drivers do */
+	unsigned use_calls;
 };
 
 struct fake {

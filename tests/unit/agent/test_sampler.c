@@ -1,0 +1,282 @@
+/* When the sampler asks the driver, and when not; and a driver that hangs. */
+#include "agent/sampler.h"
+
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "agent/container_dir.h"
+#include "agent/hami_monitor.h"
+#include "agent/sight.h"
+#include "gpu/busy.h"
+#include "gpu/scan.h"
+#include "harness/temp.h"
+#include "region/map.h"
+#include "unit/agent/checkpoint_text.h"
+#include "unit/agent/fast_loop.h"
+
+struct fixture {
+	struct loop *loop;
+	struct worker *worker;
+	struct claims *claims;
+	struct sampler *sampler;
+	size_t wanted;
+};
+
+static struct agent_paths paths;
+static bool sees, hold;
+static int answer;
+static size_t looks, asked;
+static sem_t held, go;
+
+bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket);
+struct gpu_driver *__wrap_driver_gpu(const struct driver *d);
+bool __wrap_hami_monitor_holds(const struct hami_monitor *m, uint64_t number);
+int __wrap_gpu_busy_read(struct gpu_driver *d, const char *uuid, uint64_t since_us, struct gpu_busy_list *l,
+			 struct hm_err *e);
+
+bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket)
+{
+	(void)proc, (void)kubelet_socket;
+	looks++;
+	return sees;
+}
+
+/* Not looked into: gpu_busy_read is ours too. */
+struct gpu_driver *__wrap_driver_gpu(const struct driver *d)
+{
+	return (struct gpu_driver *)(uintptr_t)d;
+}
+
+bool __wrap_hami_monitor_holds(const struct hami_monitor *m, uint64_t number)
+{
+	return m != NULL && number == 7;
+}
+
+int __wrap_gpu_busy_read(struct gpu_driver *d, const char *uuid, uint64_t since_us, struct gpu_busy_list *l,
+			 struct hm_err *e)
+{
+	(void)d, (void)since_us;
+	l->count = 0;
+	l->until_us = 0;
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&hold, __ATOMIC_ACQUIRE)) {
+		sem_post(&held);
+		sem_wait(&go);
+	}
+	return answer == 0 ? 0 : hm_err_set(e, answer, "GPU %s", uuid);
+}
+
+static int setup(void **state)
+{
+	static char dir[300];
+	struct fixture *f = test_calloc(1, sizeof *f);
+	struct option_spec table[AGENT_OPTION_COUNT];
+	struct agent_options o;
+	struct hm_err e;
+
+	if (temp_setup(state) < 0)
+		return -1;
+	*state = f;
+	agent_options_init(&o, table);
+	snprintf(dir, sizeof dir, "%s", temp_path("s"));
+	o.state_dir = dir;
+	sees = true;
+	hold = false;
+	answer = 0;
+	looks = asked = 0;
+	fast = 5;
+	fast_moved_ms = 100000;
+	fast_forget_log();
+	log_set_sink(fast_keep_line, NULL);
+	if (agent_paths_init(&paths, &o, &e) < 0 || claims_open(paths.claims.s, &f->claims, &e) < 0 ||
+	    loop_new(&f->loop, &e) < 0 || worker_new(f->loop, &f->worker, &e) < 0)
+		return -1;
+	return sem_init(&held, 0, 0) | sem_init(&go, 0, 0);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->worker != NULL)
+		assert_true(worker_free(f->worker, 5000));
+	sampler_free(f->sampler, true);
+	claims_free(f->claims);
+	loop_free(f->loop);
+	test_free(f);
+	log_set_sink(NULL, NULL);
+	return temp_teardown(state);
+}
+
+static void start(struct fixture *f, bool monitored)
+{
+	const struct sampler_config config = { .proc = "/proc",
+					       .paths = &paths,
+					       .claims = f->claims,
+					       .driver = (const struct driver *)(uintptr_t)1,
+					       .monitor = monitored ? (const struct hami_monitor *)(uintptr_t)1 : NULL,
+					       .worker = f->worker };
+	struct hm_err e;
+
+	if (sampler_new(f->loop, &config, &f->sampler, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void add_container(struct fixture *f, unsigned cores)
+{
+	struct claim c = make_claim(7, "u", "", "x", NULL);
+	struct hm_err e;
+
+	c.cards[0].cores = cores;
+	if (container_dir_write(&paths, &c, false, &e) < 0)
+		fail_msg("%s", e.msg);
+	put_claim(f->claims, c);
+}
+
+static struct region_compute words(void)
+{
+	struct region_compute out;
+	struct region_map m;
+
+	assert_int_equal(region_map_file(temp_path("s/alloc/7/usage/region"), &m, NULL), 0);
+	memcpy(&out, &m.r->compute[0], sizeof out);
+	region_unmap(&m);
+	return out;
+}
+
+static size_t times_asked(void)
+{
+	return __atomic_load_n(&asked, __ATOMIC_RELAXED);
+}
+
+static bool asked_enough(const void *arg)
+{
+	return times_asked() >= ((const struct fixture *)arg)->wanted;
+}
+
+static void wait_asked(struct fixture *f, size_t more)
+{
+	f->wanted = times_asked() + more;
+	assert_true(fast_until(f->loop, asked_enough, f));
+}
+
+/* ---- */
+
+static void it_asks_several_times_a_second(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t begun;
+
+	add_container(f, 25);
+	start(f, false);
+	wait_asked(f, 1);
+	begun = __wrap_loop_now_ms(f->loop);
+	wait_asked(f, 5);
+	assert_true(__wrap_loop_now_ms(f->loop) - begun >= 5 * SAMPLER_EVERY_MS - 10 * fast);
+	assert_true(words().open_until_ns > 0);
+}
+
+static void without_limits_nothing_is_asked(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f, false);
+	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	add_container(f, 100);
+	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	assert_int_equal(times_asked(), 0);
+}
+
+static void a_container_that_comes_or_goes_is_met(void **state)
+{
+	struct fixture *f = *state;
+	struct hm_err e;
+	size_t before;
+
+	start(f, false);
+	fast_run(f->loop, 2 * SAMPLER_REST_MS);
+	add_container(f, 25);
+	wait_asked(f, 3);
+	assert_int_equal(claims_remove(f->claims, 7, &e), 0);
+	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	before = times_asked();
+	fast_run(f->loop, 2 * SAMPLER_REST_MS);
+	assert_int_equal(times_asked(), before);
+}
+
+static void who_sees_no_pids_says_so_once(void **state)
+{
+	struct fixture *f = *state;
+
+	sees = false;
+	add_container(f, 25);
+	start(f, false);
+	fast_run(f->loop, 5 * SAMPLER_REST_MS);
+	assert_int_equal(times_asked(), 0);
+	assert_int_equal(looks, 1);
+	assert_int_equal(fast_said("hostPID"), 1);
+	sees = true;
+	fast_moved_ms += SAMPLER_SIGHT_MS;
+	wait_asked(f, 2);
+	assert_int_equal(fast_said("hostPID"), 1);
+}
+
+static void a_driver_that_does_not_tell_is_named_once(void **state)
+{
+	struct fixture *f = *state;
+
+	answer = HM_EUNSUPPORTED;
+	add_container(f, 25);
+	start(f, false);
+	wait_asked(f, 4);
+	assert_int_equal(fast_said("uuid=GPU-0"), 1);
+	assert_int_equal(words().open_until_ns, 0);
+}
+
+static void what_hamis_monitor_holds_is_held(void **state)
+{
+	struct fixture *f = *state;
+
+	add_container(f, 25);
+	start(f, true);
+	wait_asked(f, 2);
+	assert_true(words().hold_until_ns > 0);
+}
+
+/* The loop lives, nothing is asked a second time, and what was written stays what it was: it runs out. */
+static void a_hang_holds_up_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct region_compute before;
+
+	add_container(f, 25);
+	start(f, false);
+	wait_asked(f, 2);
+	__atomic_store_n(&hold, true, __ATOMIC_RELEASE);
+	wait_asked(f, 1);
+	sem_wait(&held);
+	before = words();
+	f->wanted = times_asked();
+	fast_run(f->loop, 4 * SAMPLER_REST_MS);
+	assert_int_equal(times_asked(), f->wanted);
+	assert_int_equal(words().open_until_ns, before.open_until_ns);
+	__atomic_store_n(&hold, false, __ATOMIC_RELEASE);
+	sem_post(&go);
+	wait_asked(f, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		TEST(it_asks_several_times_a_second),
+		TEST(without_limits_nothing_is_asked),
+		TEST(a_container_that_comes_or_goes_is_met),
+		TEST(who_sees_no_pids_says_so_once),
+		TEST(a_driver_that_does_not_tell_is_named_once),
+		TEST(what_hamis_monitor_holds_is_held),
+		TEST(a_hang_holds_up_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
