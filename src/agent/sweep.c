@@ -86,7 +86,7 @@ static void note_resistance(struct sweep *s, uint64_t number)
 		c->until_round = s->round + SWEEP_STUBBORN_ROUNDS;
 }
 
-/* The dead may be invented anew each second, and each round of them costs a fork and a look at /proc. After a pause one
+/* The dead may be invented anew each round, and each round of them costs a fork and a look at /proc. After a pause one
  * round tells whether it goes on. */
 static void note_reaped(struct sweep *s, uint64_t number)
 {

@@ -1,5 +1,5 @@
-/* Gives back the charge of processes that ended while their container lives on: once a second, for every active claim.
- * Inside the container the next request that would fail does the same; this is for when nobody asks. */
+/* Gives back the charge of processes that ended while their container lives on: within a second, for every active
+ * claim. Inside the container the next request that would fail does the same; this is for when nobody asks. */
 #ifndef HM_AGENT_SWEEP_H
 #define HM_AGENT_SWEEP_H
 
@@ -10,7 +10,7 @@
 #include "io/loop.h"
 
 enum {
-	SWEEP_EVERY_MS = 1000,
+	SWEEP_EVERY_MS = 800, /* with the round itself, a second */
 	/* A region whose dead could not be removed (its container holds the lock, or scribbles) is left alone this
 	   long. */
 	SWEEP_STUBBORN_ROUNDS = 60,
