@@ -337,6 +337,65 @@ static void a_child_that_hangs_is_ended(void **state)
 }
 
 /* The lock is the kernel's: who is killed while holding it does not hold it any more. */
+static void spoil(unsigned round)
+{
+	static const off_t sizes[] = { 0, 5000, sizeof(struct region_layout), sizeof(struct region_layout) + 1 };
+	const uint64_t noise[4] = { round, ~(uint64_t)round, 1, 1 };
+	int fd = open(path, O_RDWR);
+
+	if (fd < 0)
+		return;
+	if (round % 3 == 0)
+		(void)!ftruncate(fd, sizes[round / 3 % HM_COUNT(sizes)]);
+	else
+		(void)!pwrite(fd, noise, sizeof noise, (off_t)(round * 104729U % sizeof(struct region_layout)));
+	close(fd);
+}
+
+static void share_words(void)
+{
+	struct region_orders stands, want = { .alpha = 1 };
+	int fd = region_share_open(path, NULL);
+	uint64_t spans;
+
+	if (fd < 0)
+		return;
+	if (region_share_card(fd, "GPU-a", NULL) >= 0 && region_share_read(fd, 0, &spans, &stands, NULL) == 0)
+		(void)!region_share_write(fd, 0, &stands, &want, NULL);
+	close(fd);
+}
+
+/* Another process cuts, grows and scribbles all the while. */
+static void survives_a_file_that_changes_under_it(void **state)
+{
+	static struct region_process list[REGION_MAX_PROCESSES];
+	pid_t vandal;
+	unsigned good = 0, bad = 0;
+
+	(void)state;
+	make(&two_cards);
+	vandal = fork();
+	for (unsigned round = 0; vandal == 0; round++)
+		spoil(round);
+	for (unsigned i = 0; i < 1500; i++) {
+		struct region_snapshot s = { .processes = list };
+		bool whole = region_snapshot(path, &s, NULL) == 0;
+
+		good += whole;
+		bad += !whole;
+		share_words();
+		if (i % 8 == 0)
+			(void)!region_reap(path, nobody, NULL, NULL);
+		if (i % 4 == 0)
+			(void)!region_create(path, &two_cards, NULL);
+	}
+	kill(vandal, SIGKILL);
+	waitpid(vandal, NULL, 0);
+	assert_true(good > 0 && bad > 0);
+	make(&two_cards);
+	assert_int_equal(region_snapshot(path, &(struct region_snapshot) { 0 }, NULL), 0);
+}
+
 static void the_reap_lock_dies_with_its_holder(void **state)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -423,6 +482,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(is_replaced_when_the_cards_change, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(refuses_what_is_no_region, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(survives_noise, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(survives_a_file_that_changes_under_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(returns_what_dead_processes_held, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(the_reap_lock_dies_with_its_holder, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(a_child_that_hangs_is_ended, make_dir, remove_dir),
