@@ -28,8 +28,8 @@ test-cluster: ## a real kubelet and containerd (root; the first run builds them,
 test-fresh: ## make demo and make test in a bare Debian 12 made by debootstrap (root)
 	@tools/test-fresh
 
-bench: ## the figures, into build/bench.json
-	@tools/setup build test
+bench: ## the figures, into build/bench.json; pictures of shares, into build/bench/
+	@tools/setup build test bench
 	@tools/build release
 	@/usr/bin/python3 tests/bench/run_bench.py
 

@@ -23,12 +23,28 @@ class Load:
 
 CARDS = ("sm20", "sm188")
 MIXED = (MS // 20, MS, 20 * MS)
+SHARES = range(10, 100, 10)
 WORKLOADS = {
     "10ms_sync10": Load((10 * MS,), 10, 132), "1ms_sync10": Load((MS,), 10, 132), "0.1ms_sync100": Load((MS // 10,), 100, 100000),
     "1ms_sync20": Load((MS,), 20, 1000), "1ms_sync1": Load((MS,), 1, 4096), "0.2ms_sync50": Load((MS // 5,), 50, 20000),
     "mixed": Load(MIXED, 7), "graph": Load((MS // 2,), 4, kind="cuGraphLaunch"), "thread": Load((MS,), 20, kind="cuLaunchKernel_ptsz"),
     "never_sync": Load((5 * MS,), 0),
 }
+
+
+TOGETHER = {  # name: shares, one load each
+    "30_70": ((30, 70), (Load((MS,), 20), Load((MS,), 20))),
+    "30_70_uneven": ((30, 70), (Load((10 * MS,), 10), Load((MS // 5,), 50))),
+    "30_70_graph": ((30, 70), (Load((MS // 2,), 4, kind="cuGraphLaunch"), Load((MS,), 11))),
+    "30_70_mixed": ((30, 70), (Load(MIXED, 7), Load(MIXED, 11))),
+    "10_20_70": ((10, 20, 70), (Load((MS,), 7), Load((5 * MS,), 5), Load((MS,), 11))),
+    "30_rest": ((30, 100), (Load((MS,), 20), Load((MS,), 20))),
+}
+
+
+def wanted(cores):
+    """Whoever has no limit gets the rest."""
+    return [100 - sum(c for c in cores if c != 100) if c == 100 else c for c in cores]
 
 
 @dataclasses.dataclass
@@ -38,6 +54,17 @@ class Got:
     low: float
     high: float
     shares: list  # of each window of WINDOW_MS, moved on by STEP_MS
+    busy: list    # what it has used after each step, ns
+
+    def worst(self, percent):
+        """Points by which the window that is furthest off is."""
+        return max(percent - self.low, self.high - percent)
+
+    def curve(self):
+        """[(seconds, percent of the last WINDOW_MS, or of the time since the start)] after each step."""
+        steps, busy = WINDOW_MS // STEP_MS, [0, *self.busy]
+        return [(i * STEP_MS / 1000, (busy[i] - busy[max(i - steps, 0)]) * 100 / (min(i, steps) * STEP_MS * MS))
+                for i in range(1, len(busy))]
 
 
 def launch(container, load, seconds, processes):
@@ -59,7 +86,7 @@ def windows(busy):
     first, steps = WARM_MS // STEP_MS - 1, WINDOW_MS // STEP_MS
     shares = [(busy[i + steps] - busy[i]) * 100 / (WINDOW_MS * MS) for i in range(first, len(busy) - steps)]
     mean = (busy[-1] - busy[first]) * 100 / ((len(busy) - 1 - first) * STEP_MS * MS)
-    return Got(mean, min(shares), max(shares), shares)
+    return Got(mean, min(shares), max(shares), shares, busy)
 
 
 def measure(node, work, seconds=6, samples=True):
