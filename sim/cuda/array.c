@@ -12,7 +12,8 @@ struct memory {
 	struct CUctx_st *ctx;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned levels;
-	uint64_t bytes;   /* with all levels */
+	uint64_t bytes; /* with all levels */
+	struct cu_tiles *tiles;
 	uint64_t charged; /* 0: without memory of its own (sparse, deferred mapping) */
 };
 
@@ -42,6 +43,7 @@ static CUresult charge(struct memory *m, struct CUctx_st *ctx, const CUDA_ARRAY3
 
 static void memory_free(struct memory *m)
 {
+	cu_tiles_free(m->tiles);
 	cu_discharge(m->ctx->device, SIM_MEM_DATA, m->charged);
 	link_remove(&m->link);
 }
@@ -70,6 +72,27 @@ void cu_arrays_drop(struct CUctx_st *ctx)
 		mipmap_free(HM_CONTAINER(it, struct CUmipmappedArray_st, memory.link));
 	LIST_FOR_EACH (&ctx->arrays, it)
 		array_free(HM_CONTAINER(it, struct CUarray_st, memory.link));
+}
+
+static struct cu_array_view view_of(struct memory *m)
+{
+	return (struct cu_array_view) { .desc = &m->desc, .levels = m->levels, .bytes = m->bytes, .tiles = &m->tiles };
+}
+
+bool cu_array_view(CUarray a, struct cu_array_view *out)
+{
+	if (!cu_handle_is(a, CU_ARRAY) || a->mipmap != NULL)
+		return false;
+	*out = view_of(&a->memory);
+	return true;
+}
+
+bool cu_mipmap_view(CUmipmappedArray m, struct cu_array_view *out)
+{
+	if (!cu_handle_is(m, CU_MIPMAP))
+		return false;
+	*out = view_of(&m->memory);
+	return true;
 }
 
 static CUresult array_new(CUarray *out, struct CUctx_st *ctx, const CUDA_ARRAY3D_DESCRIPTOR *desc)

@@ -139,3 +139,44 @@ uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 	}
 	return round_up(sum, ARRAY_PAGE_BYTES);
 }
+
+/* The tiles of all cards with sparse resources ("standard" tiles), by the bytes of an element: 1, 2, 4, 8, 16. */
+static const struct {
+	unsigned flat[2], solid[3];
+} tiles[] = {
+	{ { 256, 256 }, { 64, 32, 32 } }, { { 256, 128 }, { 32, 32, 32 } }, { { 128, 128 }, { 32, 32, 16 } },
+	{ { 128, 64 }, { 32, 16, 16 } },  { { 64, 64 }, { 16, 16, 16 } },
+};
+
+bool array_tiling(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels, struct array_tiling *out)
+{
+	const struct format *f = format_of(d->Format);
+	bool solid = d->Depth > 0 && !layered(d);
+	uint64_t tail = 0;
+	unsigned size = f->blocks ? 0 : f->bytes * d->NumChannels, i = 0;
+
+	if (size == 0 || d->Height == 0)
+		return false;
+	while (1U << i < size)
+		i++;
+	*out = (struct array_tiling) { .width = solid ? tiles[i].solid[0] : tiles[i].flat[0],
+				       .height = solid ? tiles[i].solid[1] : tiles[i].flat[1],
+				       .depth = solid ? tiles[i].solid[2] : 1,
+				       .levels = levels,
+				       .layers = layered(d) ? (unsigned)d->Depth : 1 };
+	for (; out->tail_level < levels; out->tail_level++) {
+		CUDA_ARRAY3D_DESCRIPTOR l = array_level(d, out->tail_level);
+
+		if (l.Width < out->width || l.Height < out->height || (solid && l.Depth < out->depth))
+			break;
+	}
+	for (unsigned level = out->tail_level; level < levels; level++) {
+		CUDA_ARRAY3D_DESCRIPTOR l = array_level(d, level);
+
+		if (layered(d))
+			l.Depth = 0;
+		tail += level_bytes(&l);
+	}
+	out->tail_bytes = round_up(tail, ARRAY_PAGE_BYTES);
+	return true;
+}

@@ -18,4 +18,15 @@ CUDA_ARRAY3D_DESCRIPTOR array_level(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigne
 /* Bytes of `levels` levels, whole pages; desc is one that array_desc_ok accepted. */
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels);
 
+/* How a sparse array is cut in tiles of ARRAY_PAGE_BYTES: each level below tail_level on its own, in elements; what is
+ * left, of each layer, in a row of bytes. */
+struct array_tiling {
+	unsigned width, height, depth; /* of a tile */
+	unsigned levels, tail_level;
+	unsigned layers;     /* 1 for what is not layered */
+	uint64_t tail_bytes; /* of a layer, whole tiles */
+};
+/* False: not to be cut (of one dimension, or of compressed blocks, which are not modelled). */
+bool array_tiling(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels, struct array_tiling *out);
+
 #endif

@@ -48,6 +48,53 @@ typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
 	unsigned reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
+enum { CU_RESOURCE_TYPE_ARRAY = 0, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1 };
+enum { CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0, CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1 };
+enum { CU_MEM_OPERATION_TYPE_MAP = 1, CU_MEM_OPERATION_TYPE_UNMAP = 2 };
+enum { CU_MEM_HANDLE_TYPE_GENERIC = 0 };
+enum { CU_MEM_CREATE_USAGE_TILE_POOL = 1 }; /* of CUmemAllocationProp.allocFlags.usage */
+enum { CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL = 1 };
+
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES {
+	struct {
+		unsigned width, height, depth;
+	} tileExtent;
+	unsigned miptailFirstLevel;
+	unsigned long long miptailSize;
+	unsigned flags;
+	unsigned reserved[4];
+} CUDA_ARRAY_SPARSE_PROPERTIES;
+
+/* One operation of cuMemMapArrayAsync. */
+typedef struct CUarrayMapInfo {
+	int resourceType;
+	union {
+		CUmipmappedArray mipmap;
+		CUarray array;
+	} resource;
+	int subresourceType;
+	union {
+		struct {
+			unsigned level, layer;
+			unsigned offsetX, offsetY, offsetZ;
+			unsigned extentWidth, extentHeight, extentDepth;
+		} sparseLevel;
+		struct {
+			unsigned layer;
+			unsigned long long offset, size;
+		} miptail;
+	} subresource;
+	int memOperationType;
+	int memHandleType;
+	union {
+		CUmemGenericAllocationHandle memHandle;
+	} memHandle;
+	unsigned long long offset;
+	unsigned deviceBitMask;
+	unsigned flags;
+	unsigned reserved[2];
+} CUarrayMapInfo;
+
 /* The CUDA 2 interface: 32-bit sizes. */
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1 {
 	unsigned Width, Height;
@@ -65,6 +112,8 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR) == 24 && offsetof(CUDA_ARRAY_DESCRIPTOR, Format) == 16, "array");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40 && offsetof(CUDA_ARRAY3D_DESCRIPTOR, Flags) == 32, "array 3D");
 _Static_assert(sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS) == 32, "array requirements");
+_Static_assert(sizeof(CUDA_ARRAY_SPARSE_PROPERTIES) == 48, "sparse properties");
+_Static_assert(sizeof(CUarrayMapInfo) == 96 && offsetof(CUarrayMapInfo, memHandle) == 64, "array map");
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "array, CUDA 2");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "array 3D, CUDA 2");
 
@@ -83,5 +132,9 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray mipmap, unsigne
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap);
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUmipmappedArray mipmap,
 					       CUdevice dev);
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *out, CUarray array);
+CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *out, CUmipmappedArray mipmap);
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CUstream stream);
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream);
 
 #endif

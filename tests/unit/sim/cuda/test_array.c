@@ -206,12 +206,179 @@ static void end_with_their_context(void **state HM_UNUSED)
 	assert_int_equal(cuArray3DGetDescriptor_v2(&desc, level), CUDA_ERROR_INVALID_HANDLE);
 }
 
+static CUmemGenericAllocationHandle tile_pool(size_t bytes)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+				     .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL };
+	CUmemGenericAllocationHandle h = 0;
+
+	assert_cuda(cuMemCreate(&h, bytes, &prop, 0));
+	return h;
+}
+
+static CUarrayMapInfo box(CUarray array, unsigned x, unsigned y, unsigned width, unsigned height)
+{
+	return (CUarrayMapInfo) { .resource.array = array,
+				  .subresource.sparseLevel = { .offsetX = x,
+							       .offsetY = y,
+							       .extentWidth = width,
+							       .extentHeight = height,
+							       .extentDepth = 1 },
+				  .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+				  .deviceBitMask = 1 };
+}
+
+/* Of 4 bytes an element: tiles of 128 x 128, and 300 x 200 elements have 3 x 2 of them. */
+static void tiles(void **state HM_UNUSED)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR desc = { 300, 200, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SPARSE };
+	CUmemGenericAllocationHandle one = tile_pool(2 * MIB), two = tile_pool(2 * MIB);
+	CUDA_ARRAY_SPARSE_PROPERTIES p;
+	CUarrayMapInfo m;
+	CUarray a;
+
+	assert_cuda(cuArray3DCreate_v2(&a, &desc));
+	assert_cuda(cuArrayGetSparseProperties(&p, a));
+	assert_int_equal(p.tileExtent.width, 128);
+	assert_int_equal(p.tileExtent.height, 128);
+	assert_int_equal(p.tileExtent.depth, 1);
+	assert_int_equal(p.miptailFirstLevel, 1);
+	m = box(a, 0, 0, 300, 200);
+	m.memHandle.memHandle = one;
+	m.offset = 2 * MIB - 5 * 64 * KIB;
+	assert_int_equal(cuMemMapArrayAsync(&m, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* six tiles do not fit */
+	m.offset = 0;
+	assert_cuda(cuMemMapArrayAsync(&m, 1, NULL));
+	m = box(a, 128, 0, 128, 128);
+	m.memHandle.memHandle = two;
+	assert_cuda(cuMemMapArrayAsync_ptsz(&m, 1, NULL)); /* in the place of one */
+	assert_cuda(cuMemRelease(one));
+	assert_cuda(cuMemRelease(two));
+	assert_int_equal(free_bytes(), ROOM_BYTES - 4 * MIB);
+	m = box(a, 0, 0, 256, 200);
+	m.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+	assert_cuda(cuMemMapArrayAsync(&m, 1, NULL));
+	assert_int_equal(free_bytes(), ROOM_BYTES - 2 * MIB);
+	assert_cuda(cuArrayDestroy(a)); /* the last two tiles */
+	assert_int_equal(free_bytes(), ROOM_BYTES);
+}
+
+static void mapped_whole(void **state HM_UNUSED)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR desc = { 1024, 1024, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_DEFERRED_MAPPING };
+	CUmemGenericAllocationHandle small = tile_pool(2 * MIB), h = tile_pool(6 * MIB);
+	CUDA_ARRAY_SPARSE_PROPERTIES p;
+	CUmipmappedArray mipmap;
+	CUarrayMapInfo m = { .resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+			     .subresourceType = 77,
+			     .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+			     .memHandle.memHandle = small,
+			     .deviceBitMask = 1 };
+
+	assert_cuda(cuMipmappedArrayCreate(&mipmap, &desc, 2));
+	m.resource.mipmap = mipmap;
+	assert_int_equal(cuMipmappedArrayGetSparseProperties(&p, mipmap), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMapArrayAsync(&m, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	m.memHandle.memHandle = h;
+	assert_cuda(cuMemMapArrayAsync(&m, 1, NULL));
+	assert_cuda(cuMemRelease(h));
+	assert_cuda(cuMemRelease(small));
+	assert_int_equal(free_bytes(), ROOM_BYTES - 6 * MIB);
+	m.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+	assert_cuda(cuMemMapArrayAsync(&m, 1, NULL));
+	assert_int_equal(free_bytes(), ROOM_BYTES);
+	assert_cuda(cuMipmappedArrayDestroy(mipmap));
+}
+
+/* 512 x 512 of 4 B: levels of 4 x 4, 2 x 2 and 1 tiles, then a tail of one, in each of two layers. */
+static void levels_and_tails(void **state HM_UNUSED)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR desc = { 512, 512,
+					       2,   CU_AD_FORMAT_FLOAT,
+					       1,   CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED };
+	CUmemGenericAllocationHandle h = tile_pool(2 * MIB), tail = tile_pool(2 * MIB);
+	CUDA_ARRAY_SPARSE_PROPERTIES p;
+	CUmipmappedArray mipmap;
+	CUarrayMapInfo m[2];
+
+	assert_cuda(cuMipmappedArrayCreate(&mipmap, &desc, 10));
+	assert_cuda(cuMipmappedArrayGetSparseProperties(&p, mipmap));
+	assert_int_equal(p.miptailFirstLevel, 3);
+	assert_int_equal(p.miptailSize, 64 * KIB);
+	m[0] = box(NULL, 128, 128, 128, 128);
+	m[0].resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+	m[0].resource.mipmap = mipmap;
+	m[0].subresource.sparseLevel.level = m[0].subresource.sparseLevel.layer = 1;
+	m[0].memHandle.memHandle = h;
+	m[1] = m[0];
+	m[1].subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+	m[1].subresource.miptail.layer = 1;
+	m[1].subresource.miptail.offset = 0;
+	m[1].subresource.miptail.size = 128 * KIB;
+	m[1].memHandle.memHandle = tail;
+	assert_int_equal(cuMemMapArrayAsync(m, 2, NULL), CUDA_ERROR_INVALID_VALUE); /* none of the two */
+	m[1].subresource.miptail.size = 64 * KIB;
+	assert_cuda(cuMemMapArrayAsync(m, 2, NULL));
+	assert_cuda(cuMemRelease(h));
+	assert_cuda(cuMemRelease(tail));
+	assert_int_equal(free_bytes(), ROOM_BYTES - 4 * MIB);
+	m[0].memOperationType = m[1].memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+	m[0].subresource.sparseLevel.layer = 0;
+	assert_cuda(cuMemMapArrayAsync(m, 1, NULL)); /* another layer: nothing is there */
+	assert_int_equal(free_bytes(), ROOM_BYTES - 4 * MIB);
+	m[0].subresource.sparseLevel.layer = 1;
+	assert_cuda(cuMemMapArrayAsync(m, 2, NULL));
+	assert_int_equal(free_bytes(), ROOM_BYTES);
+	assert_cuda(cuMipmappedArrayDestroy(mipmap));
+}
+
+static void refused_maps(void **state HM_UNUSED)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR desc = { 300, 200, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SPARSE };
+	const CUDA_ARRAY3D_DESCRIPTOR plain = { 300, 200, 0, CU_AD_FORMAT_FLOAT, 1, 0 };
+	CUmemAllocationProp no_pool = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	CUmemGenericAllocationHandle h = tile_pool(2 * MIB), other;
+	CUarrayMapInfo good, cases[10];
+	CUarray a, full;
+
+	assert_cuda(cuMemCreate(&other, 2 * MIB, &no_pool, 0));
+	assert_cuda(cuArray3DCreate_v2(&a, &desc));
+	assert_cuda(cuArray3DCreate_v2(&full, &plain));
+	good = box(a, 0, 0, 128, 128);
+	good.memHandle.memHandle = h;
+	for (size_t i = 0; i < HM_COUNT(cases); i++)
+		cases[i] = good;
+	cases[0].resource.array = full;
+	cases[1].memHandle.memHandle = other;
+	cases[2].memHandle.memHandle = 1;
+	cases[3].deviceBitMask = 2;
+	cases[4].flags = 1;
+	cases[5].memOperationType = 0;
+	cases[6].subresource.sparseLevel.offsetX = 1;
+	cases[7].subresource.sparseLevel.extentHeight = 127;
+	cases[8].subresource.sparseLevel.level = 1;
+	cases[9].offset = 1;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		print_message("case %zu\n", i);
+		assert_int_equal(cuMemMapArrayAsync(&cases[i], 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	}
+	assert_int_equal(cuMemMapArrayAsync(NULL, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuMemMapArrayAsync(&good, 1, NULL));
+	assert_cuda(cuArrayDestroy(a));
+	assert_cuda(cuArrayDestroy(full));
+	assert_cuda(cuMemRelease(h));
+	assert_cuda(cuMemRelease(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_up, context_down)
-		TEST(layouts), TEST(refused_descriptions), TEST(charged_and_given_back), TEST(requirements),
-		TEST(mipmaps), TEST(refused_when_full),    TEST(end_with_their_context),
+		TEST(layouts),      TEST(refused_descriptions), TEST(charged_and_given_back), TEST(requirements),
+		TEST(mipmaps),      TEST(refused_when_full),    TEST(end_with_their_context), TEST(tiles),
+		TEST(mapped_whole), TEST(levels_and_tails),     TEST(refused_maps),
 	};
 	return cmocka_run_group_tests(tests, cuda_up, node_down);
 }
