@@ -1,6 +1,7 @@
 /* Arrays and mipmapped arrays. How much one takes the driver says only of those without memory of their own: so an
  * array of the same description with deferred mapping is made first, asked, and destroyed. Drivers without that:
  * array_size. */
+#include "vgpu/array_map.h"
 #include "vgpu/array_size.h"
 #include "vgpu/booking.h"
 #include "vgpu/green.h"
@@ -42,6 +43,18 @@ static uint64_t size_of_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned lev
 	return told ? need.size : array_size(desc, HM_MAX(levels, 1U));
 }
 
+/* Without memory of its own: its record is for what will be mapped into it. */
+static CUresult open_unmapped(struct booking *b)
+{
+	b->card = NULL;
+	b->charged = 0;
+	b->record = track_new(&b->v->track);
+	if (b->record == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	b->record->small = 1;
+	return CUDA_SUCCESS;
+}
+
 /* b->v NULL: nothing is booked, the driver's answer stands. */
 static CUresult open_array(struct booking *b, const CUDA_ARRAY3D_DESCRIPTOR *desc, bool mipmapped, unsigned levels)
 {
@@ -50,9 +63,11 @@ static CUresult open_array(struct booking *b, const CUDA_ARRAY3D_DESCRIPTOR *des
 	uint64_t bytes;
 	CUresult rc;
 
-	b->v = (desc->Flags & unmapped) == 0 ? vgpu_get() : NULL;
+	b->v = vgpu_get();
 	if (b->v == NULL)
 		return CUDA_SUCCESS;
+	if ((desc->Flags & unmapped) != 0)
+		return open_unmapped(b);
 	rc = REAL(cuCtxGetDevice)(&device);
 	if (rc != CUDA_SUCCESS)
 		return rc;
@@ -164,6 +179,8 @@ static struct record *take_array(struct vgpu *v, const void *handle)
 
 void array_uncharge(struct vgpu *v, struct record *r)
 {
+	if (r->small)
+		array_tiles_ended(v, r);
 	vgpu_uncharge(v, &v->cards[r->card], r->bytes);
 	track_free(&v->track, r);
 }

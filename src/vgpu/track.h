@@ -26,20 +26,22 @@ enum track_kind {
 	TRACK_ARRAY, /* and mipmapped arrays */
 	TRACK_BIND,  /* of a handle to a multicast object; `bytes` is the object's record, not a charge */
 	TRACK_GREEN, /* the CUcontext of a green context; `owner` is its device, nothing is charged */
+	TRACK_TILE,  /* of a sparse array, with memory mapped into it; `bytes` is the array's record, not a charge */
 	TRACK_GRAPH, /* an instantiated graph with memory nodes: `bytes` is what a launch needs, not a charge */
 };
 
 struct record {
 	uint64_t key;
 	uint64_t bytes; /* charged for it */
-	uint64_t owner; /* a pointer's or an array's context, a pointer's pool; what a mapping or a bind keeps: a record
-			 */
+	uint64_t owner; /* a pointer's or an array's context, a pointer's pool; a mapping's, bind's or tile's handle
+			   record */
 	uint32_t number, next;
 	uint32_t refs;     /* a page's allocations; a handle's references */
 	uint32_t mappings; /* of a handle, and what else keeps its memory */
 	uint8_t kind, card;
 	uint8_t pooled;
-	uint8_t small;  /* its charge stands in its pages; a handle: of a multicast object */
+	uint8_t small;  /* its charge stands in its pages; a handle: of a multicast object; an array: without memory of
+			   its own */
 	uint8_t shared; /* a handle that other processes may have */
 };
 
