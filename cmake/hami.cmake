@@ -3,6 +3,7 @@ option(HM_WERROR "warnings are errors" OFF)
 option(HM_SANITIZE "address and undefined-behaviour sanitizers" OFF)
 option(HM_FUZZ "libFuzzer targets (clang)" OFF)
 option(HM_COVERAGE "gcov counters" OFF)
+option(HM_MUTATE "libvgpu's hooks can be switched off one by one: for tools/mutate-hooks, never to be installed" OFF)
 option(HM_GUEST_ONLY "only what runs inside containers (cmake/guest.cmake)" OFF)
 
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Wvla -Wstrict-prototypes -Wno-missing-field-initializers

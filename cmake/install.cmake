@@ -2,6 +2,9 @@
 # programs look there from their own folder, so it is lib/ on every distribution), the simulation's nodes and the
 # documents in share/. What is not there yet is left out.
 include(GNUInstallDirs)
+if(HM_MUTATE)
+  install(CODE "message(FATAL_ERROR \"a build with HM_MUTATE is for tools/mutate-hooks alone\")")
+endif()
 
 set(HM_LIBDIR lib/hami-vgpu)
 foreach(program hami-device-plugin hami-smi hami-simd hami-simctl hami-simkubelet)

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes hooks_gen.h, hooks_gen.c and the linker's version script from hooks.def, the symbol map and the prototypes.
 
-usage: gen_hooks.py HOOKS.DEF CUDA_SYMBOLS.TXT OUT_DIR HEADER..."""
+usage: gen_hooks.py [--mutate] HOOKS.DEF CUDA_SYMBOLS.TXT OUT_DIR HEADER...
+
+--mutate: each hook can be switched off by the environment (tools/mutate-hooks): the export is a function that asks, ours has
+another name in the library."""
 import re
 import sys
 from pathlib import Path
@@ -79,7 +82,16 @@ class Pool:
         return self.at[s]
 
 
-def header(entries):
+def mutation(name, prototypes):
+    """The export, and the name that our function has in the object files instead."""
+    result, params, args = prototypes[name]
+    return (f'{result} {name}({params}) __asm__("hooked_{name}");\n'
+            f'{result} mutable_{name}({params}) __asm__("{name}");\n',
+            f"VGPU_EXPORT {result} mutable_{name}({params})\n{{\n"
+            f"\treturn mutate_off(name_pool + entry_names[ENTRY_{name}]) ? REAL({name})({args}) : {name}({args});\n}}\n")
+
+
+def header(entries, renamed):
     out = ["/* Made by gen_hooks.py from hooks.def. */", "#ifndef HM_VGPU_HOOKS_GEN_H", "#define HM_VGPU_HOOKS_GEN_H", "",
            '#include "abi/cuda_api.h"', '#include "abi/cuda_graph.h"', '#include "abi/cuda_v1.h"', '#include "abi/nvml.h"', "",
            "/* The driver's functions. A slot is never NULL: it starts as a stub that looks the function up. */",
@@ -87,7 +99,7 @@ def header(entries):
     out += [f"\t__typeof__({name}) *{name};" for name, _ in entries]
     out += ["};", "", "enum vgpu_entry {"]
     out += [f"\tENTRY_{name}," for name, _ in entries]
-    out += ["\tENTRY_COUNT", "};", "", "#endif", ""]
+    out += ["\tENTRY_COUNT", "};", "", *renamed, "#endif", ""]
     return "\n".join(out)
 
 
@@ -98,8 +110,8 @@ def stub(name, prototypes):
             f"\treturn entry_bind(ENTRY_{name}) ? REAL({name})({args}) : {missing};\n}}\n")
 
 
-def source(entries, rows, prototypes, hooked):
-    pool = Pool()
+def source(entries, rows, prototypes, hooked, mutations):
+    pool, prefix = Pool(), "mutable_" if mutations else ""
     out = ["/* Made by gen_hooks.py from hooks.def. */", '#include "vgpu/hooks.h"', ""]
     out += [stub(name, prototypes) for name, _ in entries]
     out += ["struct vgpu_real vgpu_real = {"]
@@ -108,7 +120,7 @@ def source(entries, rows, prototypes, hooked):
     out += [f"\t{pool.add(name)}, /* {name} */" for name, _ in entries]
     out += ["};", "", "/* Our functions; NULL where we only call the driver's. */",
             "void *const entry_ours[ENTRY_COUNT] = {"]
-    out += [f"\t{'(void *)' + name if name in hooked else 'NULL'}," for name, _ in entries]
+    out += [f"\t{'(void *)' + prefix + name if name in hooked else 'NULL'}," for name, _ in entries]
     out += ["};", "", "const struct proc_row proc_rows[] = {"]
     number = {name: i for i, (name, _) in enumerate(entries)}
     for symbol, base, version, per_thread in sorted(rows, key=lambda r: (r[1], r[3], r[2])):
@@ -118,22 +130,24 @@ def source(entries, rows, prototypes, hooked):
             "const char proc_suffixes[][10] = {" + ", ".join(f'"{s}"' for s in SUFFIXES) + "};", "",
             "const char name_pool[] ="]
     out += [f'\t"{s}\\0"' for s in pool.text]
-    out += ["\t;", ""]
+    out += ["\t;", "", *mutations]
     if pool.size > 65535:
         sys.exit("the names need more than 16 bits")
     return "\n".join(out)
 
 
 def main():
-    hooks_def, symbols, out_dir, *headers = sys.argv[1:]
+    mutate = sys.argv[1] == "--mutate"
+    hooks_def, symbols, out_dir, *headers = sys.argv[2 if mutate else 1:]
     hooks, rows, prototypes = read_hooks(hooks_def), read_rows(symbols), read_prototypes(headers)
     check(hooks, rows, prototypes)
     entries = sorted((symbol, when) for _, when, symbol in hooks if when not in ("-", "next"))
     hooked = {symbol for symbol, when in entries if when == "now"}
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "hooks_gen.h").write_text(header(entries))
-    (out / "hooks_gen.c").write_text(source(entries, rows, prototypes, hooked))
+    mutations = [mutation(name, prototypes) for name in sorted(hooked)] if mutate else []
+    (out / "hooks_gen.h").write_text(header(entries, [m[0] for m in mutations]))
+    (out / "hooks_gen.c").write_text(source(entries, rows, prototypes, hooked, [m[1] for m in mutations]))
     exports = "".join(f"\t\t{name};\n" for name in sorted(hooked | {"dlsym", "dlvsym", "dlopen"}))
     (out / "vgpu.map").write_text("{\n\tglobal:\n" + exports + "\tlocal:\n\t\t*;\n};\n")
 

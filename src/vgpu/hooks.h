@@ -32,6 +32,13 @@ extern const size_t proc_row_count;
 extern const char proc_suffixes[][10];
 enum { PROC_TABLE_VERSION = 13000 };
 
+/* Is this hook switched off for a test? Only in a build of its own (HM_MUTATE, tools/mutate-hooks). */
+#ifdef HM_MUTATE
+bool mutate_off(const char *name);
+#else
+#define mutate_off(name) false
+#endif
+
 /* Looks the entry up in its driver library, if that is loaded, and fills its slot. False: the driver lacks it. */
 bool entry_bind(enum vgpu_entry entry);
 /* The driver's address of the entry; NULL: it lacks it. */

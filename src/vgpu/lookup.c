@@ -259,7 +259,7 @@ static struct answer answer(void *found, void *handle, int index, uintptr_t call
 
 struct answer vgpu_dlsym(void *handle, const char *name, uintptr_t caller)
 {
-	int index = name != NULL ? lookup_index(name) : -1;
+	int index = name != NULL && !mutate_off("dlsym") ? lookup_index(name) : -1;
 
 	vgpu_real_dlsym = libc_dlsym();
 	return HM_LIKELY(index < 0) ? ask_libc : answer(vgpu_real_dlsym(handle, name), handle, index, caller);
@@ -267,7 +267,7 @@ struct answer vgpu_dlsym(void *handle, const char *name, uintptr_t caller)
 
 struct answer vgpu_dlvsym(void *handle, const char *name, const char *version, uintptr_t caller)
 {
-	int index = name != NULL && version != NULL ? lookup_index(name) : -1;
+	int index = name != NULL && version != NULL && !mutate_off("dlvsym") ? lookup_index(name) : -1;
 
 	vgpu_real_dlvsym = libc_dlvsym();
 	return HM_LIKELY(index < 0) ? ask_libc : answer(vgpu_real_dlvsym(handle, name, version), handle, index, caller);
