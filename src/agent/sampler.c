@@ -16,12 +16,12 @@ struct sampler {
 	uint64_t looked_ms, set_ms, begun_ms;
 	/* The worker's between submit and done. */
 	struct worker_job job;
-	bool under_way, changed;
+	bool changed;
 	struct shares_container *containers;
 	size_t count, cap;
 	struct shares *shares;
 	const char *untold;
-	bool wanted;
+	bool wanted, at_work;
 };
 
 static uint64_t now_ns(const struct sampler *s)
@@ -42,6 +42,7 @@ static void in_worker(struct worker_job *job)
 	shares_read(s->shares, driver_gpu(s->config.driver));
 	shares_apply(s->shares, now_ns(s), clock_wall_ms() * 1000);
 	s->untold = shares_untold(s->shares);
+	s->at_work = shares_at_work(s->shares);
 }
 
 /* Where memory is short, as many as there is room for. */
@@ -80,8 +81,6 @@ static void on_timer(void *arg)
 	struct sampler *s = arg;
 	uint64_t now = loop_now_ms(s->loop);
 
-	if (s->under_way)
-		return;
 	s->changed = s->set_ms == 0 || now - s->set_ms >= SAMPLER_REST_MS;
 	if (s->changed) {
 		s->set_ms = now;
@@ -92,16 +91,16 @@ static void on_timer(void *arg)
 		return;
 	}
 	s->begun_ms = now;
-	s->under_way = true;
 	worker_submit(s->config.worker, &s->job);
 }
 
 static void on_done(struct worker_job *job)
 {
 	struct sampler *s = HM_CONTAINER(job, struct sampler, job);
-	uint64_t took = loop_now_ms(s->loop) - s->begun_ms, every = s->wanted ? SAMPLER_EVERY_MS : SAMPLER_REST_MS;
+	uint64_t took = loop_now_ms(s->loop) - s->begun_ms, every = SAMPLER_REST_MS;
 
-	s->under_way = false;
+	if (s->wanted)
+		every = s->at_work ? SAMPLER_EVERY_MS : SAMPLER_IDLE_MS;
 	if (s->untold != NULL)
 		log_warn("the driver does not tell whose processes are at work on a card: containers that share it may "
 			 "get down to half of their share of its time, and policy default limits always",

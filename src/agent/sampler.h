@@ -16,6 +16,7 @@
 enum {
 	/* Below the shortest period of the driver's samples, 1/6 s: so that none is missed, and each is had alone. */
 	SAMPLER_EVERY_MS = 150,
+	SAMPLER_IDLE_MS = 500,    /* while nobody is at work */
 	SAMPLER_REST_MS = 1000,   /* while nothing is to be sampled; and how often containers are looked at anew */
 	SAMPLER_SIGHT_MS = 60000, /* how often the pids are asked for again, where they were not seen */
 };

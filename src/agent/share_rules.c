@@ -31,7 +31,7 @@ void share_sample(struct share *s, const struct share_card *card, uint64_t now)
 	else if (s->unseen < SHARE_UNSEEN)
 		s->unseen++;
 	s->moved = false;
-	if (!share_is_limited(s) || card->from_ns < s->counted_ns)
+	if (card->from_ns < s->counted_ns)
 		return;
 	if (s->unseen == SHARE_UNSEEN)
 		alpha_forget(&s->alpha);

@@ -366,6 +366,17 @@ void shares_apply(struct shares *s, uint64_t now_ns, uint64_t wall_us)
 	write_orders(s, now_ns);
 }
 
+bool shares_at_work(const struct shares *s)
+{
+	for (size_t i = 0; i < HM_MAX_CARDS; i++) {
+		const struct share_card *card = &s->devices[i].now;
+
+		if (card->strangers || card->at_work[0] + card->at_work[1] > 0)
+			return true;
+	}
+	return false;
+}
+
 const char *shares_untold(struct shares *s)
 {
 	for (size_t i = 0; i < HM_MAX_CARDS; i++) {

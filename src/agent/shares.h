@@ -35,6 +35,9 @@ bool shares_wanted(const struct shares *s);
 void shares_read(struct shares *s, struct gpu_driver *gpu);
 void shares_apply(struct shares *s, uint64_t now_ns, uint64_t wall_us);
 
+/* Did the last pass find anyone at work? */
+bool shares_at_work(const struct shares *s);
+
 /* A card whose driver does not tell whose processes are at work, once for each; NULL: none, or said before. */
 const char *shares_untold(struct shares *s);
 

@@ -96,6 +96,16 @@ class Caller:
         self.list_and_watch = self.channel.unary_stream(PLUGIN + "ListAndWatch", serialize,
                                                         pb.ListAndWatchResponse.FromString)
 
+        self.start = self.channel.unary_unary(PLUGIN + "PreStartContainer", serialize, pb.PreStartContainerResponse.FromString)
+
+    def allocate_set(self, ids):
+        request = messages().AllocateRequest()
+        request.container_requests.add().devices_ids.extend(ids)
+        return self.allocate(request, timeout=10)
+
+    def pre_start(self, ids):
+        self.start(messages().PreStartContainerRequest(devices_ids=ids), timeout=30)
+
     def allocate_times_ms(self, ids, calls):
         """The time of each of so many Allocate calls, the ids in turn."""
         pb = messages()

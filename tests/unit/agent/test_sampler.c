@@ -7,6 +7,7 @@
 #include "agent/container_dir.h"
 #include "agent/hami_monitor.h"
 #include "agent/sight.h"
+#include "base/array.h"
 #include "gpu/busy.h"
 #include "gpu/scan.h"
 #include "harness/temp.h"
@@ -23,7 +24,7 @@ struct fixture {
 };
 
 static struct agent_paths paths;
-static bool sees, hold;
+static bool sees, hold, at_work;
 static int answer;
 static size_t looks, asked;
 static sem_t held, go;
@@ -58,6 +59,8 @@ int __wrap_gpu_busy_read(struct gpu_driver *d, const char *uuid, uint64_t since_
 	(void)d, (void)since_us;
 	l->count = 0;
 	l->until_us = 0;
+	if (at_work && array_reserve(&l->items, &l->cap, 1, sizeof *l->items))
+		l->items[l->count++] = (struct gpu_busy) { 999, 50 };
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&hold, __ATOMIC_ACQUIRE)) {
 		sem_post(&held);
@@ -81,7 +84,7 @@ static int setup(void **state)
 	snprintf(dir, sizeof dir, "%s", temp_path("s"));
 	o.state_dir = dir;
 	sees = true;
-	hold = false;
+	hold = at_work = false;
 	answer = 0;
 	looks = asked = 0;
 	fast = 5;
@@ -144,6 +147,15 @@ static struct region_compute words(void)
 	return out;
 }
 
+static void scribble_hold(uint64_t at)
+{
+	struct region_map m;
+
+	assert_int_equal(region_map_file(temp_path("s/alloc/7/usage/region"), &m, NULL), 0);
+	m.r->compute[0].hold_until_ns = at;
+	region_unmap(&m);
+}
+
 static size_t times_asked(void)
 {
 	return __atomic_load_n(&asked, __ATOMIC_RELAXED);
@@ -171,9 +183,15 @@ static void it_asks_several_times_a_second(void **state)
 	start(f, false);
 	wait_asked(f, 1);
 	begun = __wrap_loop_now_ms(f->loop);
-	wait_asked(f, 5);
-	assert_true(__wrap_loop_now_ms(f->loop) - begun >= 5 * SAMPLER_EVERY_MS - 10 * fast);
+	wait_asked(f, 5); /* the first of them may be due already */
+	assert_true(__wrap_loop_now_ms(f->loop) - begun >= 4 * SAMPLER_IDLE_MS - 10 * fast);
 	assert_true(words().open_until_ns > 0);
+	at_work = true;
+	wait_asked(f, 2);
+	begun = __wrap_loop_now_ms(f->loop);
+	wait_asked(f, 11);
+	assert_true(__wrap_loop_now_ms(f->loop) - begun >= 10 * SAMPLER_EVERY_MS - 10 * fast);
+	assert_int_equal(words().open_until_ns, 0);
 }
 
 static void without_limits_nothing_is_asked(void **state)
@@ -182,9 +200,12 @@ static void without_limits_nothing_is_asked(void **state)
 
 	start(f, false);
 	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	assert_int_equal(looks, 0);
 	add_container(f, 100);
+	scribble_hold(5);
 	fast_run(f->loop, 3 * SAMPLER_REST_MS);
 	assert_int_equal(times_asked(), 0);
+	assert_int_equal(words().hold_until_ns, 5);
 }
 
 static void a_container_that_comes_or_goes_is_met(void **state)
@@ -214,6 +235,10 @@ static void who_sees_no_pids_says_so_once(void **state)
 	fast_run(f->loop, 5 * SAMPLER_REST_MS);
 	assert_int_equal(times_asked(), 0);
 	assert_int_equal(looks, 1);
+	assert_int_equal(fast_said("hostPID"), 1);
+	fast_moved_ms += SAMPLER_SIGHT_MS;
+	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	assert_int_equal(looks, 2);
 	assert_int_equal(fast_said("hostPID"), 1);
 	sees = true;
 	fast_moved_ms += SAMPLER_SIGHT_MS;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "abi/nvml.h"
-#include "agent/holders.h"
+#include "agent/pid_owners.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
@@ -142,6 +142,38 @@ static bool ahead(uint64_t at)
 	return at > now_ns && at < now_ns + 4000 * MS;
 }
 
+/* Pids that share a place in the table of owners do not get mixed up. */
+static void pids_are_told_apart(void **state)
+{
+	struct shares_container both[] = { { 1, false }, { 1 + PID_OWNERS, false } };
+	struct region_map a, b;
+
+	(void)state;
+	make_container(1, 1, 30, "");
+	make_container(1 + PID_OWNERS, 1, 70, "");
+	a = map_region(1);
+	b = map_region(1 + PID_OWNERS);
+	shares_set(shares, both, 2);
+	pass();
+	assert_false(shares_at_work(shares));
+	for (unsigned i = 0; i < 2; i++) {
+		busy(0, 101, 50);
+		pass();
+		assert_true(shares_at_work(shares));
+		assert_true(ahead(a.r->compute[0].open_until_ns));
+		assert_int_equal(b.r->compute[0].open_until_ns, 0);
+		busy(0, 101 + PID_OWNERS, 50);
+		pass();
+		assert_int_equal(a.r->compute[0].open_until_ns, 0);
+		for (unsigned k = 0; k < 7; k++)
+			pass();
+		assert_true(ahead(b.r->compute[0].open_until_ns));
+		assert_false(shares_at_work(shares));
+	}
+	region_unmap(&a);
+	region_unmap(&b);
+}
+
 /* Two containers, both charged for all of the time, one of which had a third of the card, the other two. */
 static void samples_reach_whom_they_are_of(void **state)
 {
@@ -244,7 +276,7 @@ static void priorities(void **state)
 	struct region_map a, b;
 
 	(void)state;
-	make_container(1, 2, 100, "priority=0\n");
+	make_container(1, 2, 50, "priority=0\n");
 	make_container(2, 1, 100, "priority=1\n");
 	a = map_region(1);
 	b = map_region(2);
@@ -429,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(samples_reach_whom_they_are_of),
+		TEST(pids_are_told_apart),
 		TEST(alone_is_open_until_another_works),
 		TEST(a_scribble_lasts_until_the_next_pass),
 		TEST(the_error_goes_on_where_the_last_agent_left_it),

@@ -148,6 +148,7 @@ static int read_once(void *arg)
 	struct hm_err e;
 	int r = gpu_busy_read(arg, card_0, 0, &own, &e);
 
+	assert_true(r == 0 || own.count == 0);
 	gpu_busy_fini(&own);
 	return r;
 }
