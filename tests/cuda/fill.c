@@ -71,7 +71,11 @@ static void warm_up(const struct way *way)
 
 	if (way->before != NULL)
 		way->before();
-	SUPPORTED(way->take(&what, 2 * MIB));
+	CUresult rc = way->take(&what, 2 * MIB);
+
+	if (rc == CUDA_ERROR_NOT_SUPPORTED)
+		check_not_available("this driver does not allocate in this way");
+	OK(rc);
 	OK(way->give(what));
 	OK(cuCtxSynchronize());
 	if (way->after != NULL)

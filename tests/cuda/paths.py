@@ -4,10 +4,8 @@ import subprocess
 PASSED, BROKEN, CANNOT, NOT_AVAILABLE = 0, 1, 2, 77
 MIB = 1 << 20
 
-# What libvgpu does not hold yet: docs/enforcement.md says so of each. One that passes must be taken off the list.
-NOT_YET = {
-    "checkpoint": "memory that comes back is not charged",
-}
+# What libvgpu does not hold yet, and why: docs/enforcement.md says so of each. One that passes must be taken off the list.
+NOT_YET = {}
 
 
 def names(build, env=None):

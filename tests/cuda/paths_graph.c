@@ -74,32 +74,36 @@ static CUresult give_node(uint64_t what)
 {
 	return cuMemFreeAsync(what, NULL);
 }
+static CUresult give_node_ptsz(uint64_t what)
+{
+	return cuMemFreeAsync_ptsz(what, NULL);
+}
 
 static void trim(void)
 {
 	OK(cuDeviceGraphMemTrim(0));
 }
 
-static void fill_graphs(CUresult (*take)(uint64_t *, size_t))
+static void fill_graphs(CUresult (*take)(uint64_t *, size_t), CUresult (*give)(uint64_t))
 {
 	need_graph_memory();
-	fill_and_empty_here(0, &(struct way) { .take = take, .give = give_node, .after = trim, .step = 32 * MIB });
+	fill_and_empty_here(0, &(struct way) { .take = take, .give = give, .after = trim, .step = 32 * MIB });
 }
 
-#define VIA(function, make, run)                                                                                       \
+#define VIA(function, make, run, give)                                                                                 \
 	static void function(void)                                                                                     \
 	{                                                                                                              \
 		NEED(run);                                                                                             \
 		instantiate = (make);                                                                                  \
 		launch = (run);                                                                                        \
-		fill_graphs(take_node);                                                                                \
+		fill_graphs(take_node, (give));                                                                        \
 	}
-VIA(run_flags, with_flags, cuGraphLaunch)
-VIA(run_flags_ptsz, with_flags, cuGraphLaunch_ptsz)
-VIA(run_first, first_version, cuGraphLaunch)
-VIA(run_second, second_version, cuGraphLaunch)
-VIA(run_params, with_params, cuGraphLaunch)
-VIA(run_params_ptsz, with_params_ptsz, cuGraphLaunch)
+VIA(run_flags, with_flags, cuGraphLaunch, give_node)
+VIA(run_flags_ptsz, with_flags, cuGraphLaunch_ptsz, give_node_ptsz)
+VIA(run_first, first_version, cuGraphLaunch, give_node)
+VIA(run_second, second_version, cuGraphLaunch, give_node)
+VIA(run_params, with_params, cuGraphLaunch, give_node)
+VIA(run_params_ptsz, with_params_ptsz, cuGraphLaunch, give_node)
 
 /* What is allocated in a capture comes with the launch of the graph. */
 static CUresult take_captured(uint64_t *out, size_t bytes)
@@ -126,10 +130,10 @@ static CUresult take_captured(uint64_t *out, size_t bytes)
 
 static void run_captured(void)
 {
-	fill_graphs(take_captured);
+	fill_graphs(take_captured, give_node);
 }
 
-/* A graph that was moved into a graph: with memory nodes it may not be copied there. */
+/* A graph in a graph. */
 static CUresult take_child(uint64_t *out, size_t bytes)
 {
 	CUdeviceptr at = 0;
@@ -138,22 +142,20 @@ static CUresult take_child(uint64_t *out, size_t bytes)
 	CUgraphNode node;
 
 	OK(cuGraphCreate(&graph, 0));
-	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_GRAPH };
-
-	p.graph = (CUDA_CHILD_GRAPH_NODE_PARAMS) { child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
-	SUPPORTED(cuGraphAddNode(&node, graph, NULL, 0, &p));
+	SUPPORTED(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
 	SUPPORTED(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	CUresult rc = cuGraphLaunch(exec, NULL);
 
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(child));
 	*out = at;
 	return rc;
 }
 
 static void run_child(void)
 {
-	fill_graphs(take_child);
+	fill_graphs(take_child, give_node);
 }
 
 /* Reserved by the upload, before any launch. */
@@ -196,6 +198,44 @@ static void run_upload_ptsz(void)
 {
 	NEED(cuGraphUpload_ptsz);
 	upload(cuGraphUpload_ptsz);
+}
+
+static CUgraphExec exec_with(size_t bytes)
+{
+	CUdeviceptr at;
+	CUgraphExec exec;
+
+	OK(cuGraphInstantiateWithFlags(&exec, graph_of(bytes, &at), 0));
+	return exec;
+}
+
+/* The handle of a graph that is gone may be another one's the next moment: that one, which allocates nothing, is
+ * launched beside a full limit. */
+static void run_reused(void)
+{
+	CUgraphExec exec, old;
+	CUgraphNode node;
+	CUdeviceptr at, p;
+	CUgraph empty;
+
+	need_graph_memory();
+	OK(cuGraphCreate(&empty, 0));
+	OK(cuGraphAddEmptyNode(&node, empty, NULL, 0));
+	for (int i = 0; i < 64; i++) {
+		OK(cuGraphInstantiateWithFlags(&old, graph_of(fill_piece(), &at), 0));
+		OK(cuGraphExecDestroy(old));
+		OK(cuGraphInstantiateWithFlags(&exec, empty, 0));
+		if (exec == old)
+			break;
+	}
+	size_t used = views_match_books(0);
+
+	OK(cuMemAlloc_v2(&p, (check_limit() - used) / (2 * MIB) * 2 * MIB));
+	CUresult rc = cuGraphLaunch(exec, NULL);
+
+	HOLDS(rc == CUDA_SUCCESS, "a graph that allocates nothing, beside a full limit: %d", rc);
+	rc = cuGraphLaunch(exec_with(fill_piece()), NULL);
+	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "one that allocates: %d", rc);
 }
 
 /* Launched again, a graph that frees by itself takes its memory once. */
@@ -254,6 +294,7 @@ const struct path paths_graph[] = {
 	{ "graph-child", run_child, BARE_BREAKS },
 	{ "graph-upload", run_upload, BARE_BREAKS },
 	{ "graph-upload-per-thread", run_upload_ptsz, BARE_BREAKS },
+	{ "graph-handle-reused", run_reused, BARE_BREAKS },
 	{ "graph-auto-free", run_auto_free, BARE_BREAKS },
 	{ "graph-trim", run_trim, BARE_BREAKS },
 	{ 0 },

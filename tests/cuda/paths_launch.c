@@ -238,6 +238,35 @@ static void run_two_cards(void)
 	}
 }
 
+/* A kernel of a collective may wait on its card for a partner that is launched after it. So while one runs for long,
+ * the launch of another one must come through soon, on another card and on another stream of the same. */
+static void partner(int card)
+{
+	need_kernel(0);
+	busy_ns = UINT64_C(3000000000);
+	OK(plain());
+	if (card != 0)
+		need_kernel(card);
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	busy_ns = 1000000;
+	double start = check_now_ms();
+
+	OK(plain());
+	double took = check_now_ms() - start;
+
+	HOLDS(took < 1500, "the partner's launch on card %d waited %.0f ms", card, took);
+}
+
+static void run_partner_on_other_card(void)
+{
+	check_use(1);
+	partner(1);
+}
+static void run_partner_on_same_card(void)
+{
+	partner(0);
+}
+
 /* Keeps the card at work for 0.4 s. */
 static void role_busy(int sock)
 {
@@ -265,6 +294,8 @@ const struct path paths_launch[] = {
 	{ "launch-cuda2-grid", run_old_grid, BARE_BREAKS },
 	{ "launch-cuda2-grid-async", run_old_grid_async, BARE_BREAKS },
 	{ "capture", run_capture, BARE_PASSES },
+	{ "partner-on-another-card", run_partner_on_other_card, BARE_PASSES },
+	{ "partner-on-the-same-card", run_partner_on_same_card, BARE_PASSES },
 	{ "two-cards-wait-for-each-other", run_two_cards, BARE_PASSES },
 	{ 0 },
 };

@@ -164,6 +164,53 @@ static void run_named_current_13(void)
 	named(named_current_13);
 }
 
+/* Pools of the host's memory are none of the card's: more than the limit may come of them. */
+static void host_pool(CUresult (*query)(void))
+{
+	CUdeviceptr p;
+
+	need_pools();
+	SUPPORTED(query());
+	size_t start = views_match_books(0);
+
+	SUPPORTED(cuMemAllocFromPoolAsync(&p, 2 * check_limit(), pool, NULL));
+	HOLDS(views_match_books(0) == start, "the host's memory is charged %zu", views_used(0) - start);
+	OK(cuMemFreeAsync(p, NULL));
+	OK(cuCtxSynchronize());
+	HOLDS(views_match_books(0) == start, "after the free: %zu", views_used(0) - start);
+}
+static CUresult host_default(void)
+{
+	return cuMemGetDefaultMemPool(&pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_HOST, 0 },
+				      CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+static CUresult host_current(void)
+{
+	return cuMemGetMemPool(&pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_HOST, 0 }, CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+static CUresult host_created(void)
+{
+	CUmemPoolProps of_host = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				   .location = { CU_MEM_LOCATION_TYPE_HOST, 0 } };
+
+	return cuMemPoolCreate(&pool, &of_host);
+}
+
+static void run_host_default(void)
+{
+	NEED(cuMemGetDefaultMemPool);
+	host_pool(host_default);
+}
+static void run_host_current(void)
+{
+	NEED(cuMemGetMemPool);
+	host_pool(host_current);
+}
+static void run_host_created(void)
+{
+	host_pool(host_created);
+}
+
 static void keep_everything(CUmemoryPool p)
 {
 	OK(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &(cuuint64_t) { UINT64_MAX }));
@@ -250,6 +297,9 @@ const struct path paths_pool[] = {
 	{ "pool-named-current", run_named_current, BARE_BREAKS },
 	{ "pool-named-default-13", run_named_default_13, BARE_BREAKS },
 	{ "pool-named-current-13", run_named_current_13, BARE_BREAKS },
+	{ "pool-of-host-default", run_host_default, BARE_PASSES },
+	{ "pool-of-host-current", run_host_current, BARE_PASSES },
+	{ "pool-of-host-created", run_host_created, BARE_PASSES },
 	{ "pool-trim", run_trim, BARE_BREAKS },
 	{ "pool-threshold", run_threshold, BARE_BREAKS },
 	{ "pool-destroy", run_destroy, BARE_BREAKS },
