@@ -57,8 +57,8 @@ class Node:
         script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
                   + ('LD_PRELOAD="$1" && export LD_PRELOAD && ' if preload else "") + 'shift && exec "$@"')
         argv = ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(container),
-                str(self.context.build / "lib/libvgpu.so"), str(self.context.build / "tests/gpu-load"), "kernel", str(sync), "1",
-                str(ns), str(seconds), "1"]
+                str(self.context.build / "lib/libvgpu.so"), str(self.context.build / "tests/gpu-load"), "cuLaunchKernel", str(sync),
+                "1", str(ns), str(seconds), "1"]
         child = subprocess.Popen(argv, env={**self.env, "NVIDIA_VISIBLE_DEVICES": str(card)}, text=True, stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if child.stdout.readline() != "up\n":
@@ -146,7 +146,7 @@ def measure_cost(context):
             child.kill()
             child.communicate()
     passes = COST_S / SAMPLE_S
-    yield Figure("agent.sampler_8x10_resting_us", "us", (resting - idle) / 1000 / passes)
+    yield Figure("agent.sampler_8x10_idle_core", "%", (resting - idle) / 1e7 / COST_S, goal="<= 0.5")
     yield Figure("agent.sampler_8x10_pass_us", "us", (busy - idle) / 1000 / passes)
     yield Figure("agent.sampler_8x10_core", "%", (busy - idle) / 1e7 / COST_S, goal="<= 1")
 
