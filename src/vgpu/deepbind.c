@@ -231,8 +231,9 @@ struct opened vgpu_dlopen(const char *name, int flags, uintptr_t caller)
 	void *handle;
 
 	vgpu_real_dlopen = libc_dlopen();
-	if (HM_LIKELY((flags & RTLD_DEEPBIND) == 0 || mutate_off("dlopen") || name == NULL ||
-		      is_for_caller_alone(name, caller)))
+	if (mutate_off("dlopen"))
+		return (struct opened) { (unsigned)flags, 0 };
+	if (HM_LIKELY((flags & RTLD_DEEPBIND) == 0 || name == NULL || is_for_caller_alone(name, caller)))
 		return as_caller;
 	handle = open_deeply(name, flags);
 	/* NULL: perhaps the caller's own caller has a search path. Let libc see, and say why not. */

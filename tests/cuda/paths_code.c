@@ -10,7 +10,7 @@
 
 /* A module with a variable of so many bytes; and the file with the same text. */
 static char text[512];
-static char file[] = "/tmp/hami-check-XXXXXX";
+static char file[sizeof "/tmp/hami-check-XXXXXX"];
 
 static void write_module(size_t bytes)
 {
@@ -18,7 +18,10 @@ static void write_module(size_t bytes)
 			 ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 big[%zu];\n"
 			 ".visible .entry busy_ns(.param .u64 ns)\n{\n\tret;\n}\n",
 			 bytes);
-	int fd = mkstemp(file);
+	int fd;
+
+	memcpy(file, "/tmp/hami-check-XXXXXX", sizeof file);
+	fd = mkstemp(file);
 
 	if (fd < 0 || write(fd, text, (size_t)n) != n) {
 		printf("cannot: %s cannot be written\n", file);
@@ -34,6 +37,10 @@ static CUresult module_data(void **out)
 static CUresult module_data_ex(void **out)
 {
 	return cuModuleLoadDataEx((CUmodule *)out, text, 0, NULL, NULL);
+}
+static CUresult module_fat(void **out)
+{
+	return cuModuleLoadFatBinary((CUmodule *)out, text);
 }
 static CUresult module_file(void **out)
 {
@@ -202,6 +209,19 @@ static void run_module_data_ex(void)
 {
 	code(module_data_ex, module_unload, false);
 }
+/* A simulated driver takes text for it; a real one wants a fat binary, which no compiler is here to make. */
+static void run_module_fat(void)
+{
+	CUmodule m;
+
+	write_module(8);
+	(void)unlink(file);
+	check_use(0);
+	if (module_fat((void **)&m) != CUDA_SUCCESS)
+		check_not_available("this driver takes no text for a fat binary");
+	OK(cuModuleUnload(m));
+	code(module_fat, module_unload, false);
+}
 static void run_module_file(void)
 {
 	code(module_file, module_unload, false);
@@ -240,6 +260,7 @@ static void run_function_load(void)
 const struct path paths_code[] = {
 	{ "module-data", run_module_data, BARE_BREAKS },
 	{ "module-data-options", run_module_data_ex, BARE_BREAKS },
+	{ "module-fat-binary", run_module_fat, BARE_BREAKS },
 	{ "module-file", run_module_file, BARE_BREAKS },
 	{ "library-data", run_library_data, BARE_BREAKS },
 	{ "library-file", run_library_file, BARE_BREAKS },
