@@ -8,9 +8,10 @@
 #include "core/num.h"
 #include "paths.h"
 
-static const struct path *const tables[] = { paths_linear, paths_pool,   paths_pool_sync, paths_graph, paths_vmm,
-					     paths_array,  paths_share,  paths_context,   paths_code,  paths_process,
-					     paths_view,   paths_launch, paths_lookup,    paths_seen,  paths_loader };
+static const struct path *const tables[] = { paths_linear,  paths_pool,   paths_pool_sync, paths_graph,
+					     paths_vmm,     paths_array,  paths_array_map, paths_share,
+					     paths_context, paths_code,   paths_process,   paths_view,
+					     paths_launch,  paths_lookup, paths_seen,      paths_loader };
 static const struct role *const role_tables[] = { roles_share, roles_process, roles_launch, roles_pool_sync,
 						  roles_seen };
 

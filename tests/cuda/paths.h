@@ -16,8 +16,8 @@ struct path {
 };
 
 extern const struct path paths_linear[], paths_pool[], paths_pool_sync[], paths_graph[], paths_vmm[], paths_array[],
-	paths_share[], paths_context[], paths_code[], paths_process[], paths_view[], paths_launch[], paths_lookup[],
-	paths_seen[], paths_loader[];
+	paths_array_map[], paths_share[], paths_context[], paths_code[], paths_process[], paths_view[], paths_launch[],
+	paths_lookup[], paths_seen[], paths_loader[];
 extern const struct role roles_share[], roles_process[], roles_launch[], roles_pool_sync[], roles_seen[];
 
 #endif
