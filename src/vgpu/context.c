@@ -33,15 +33,15 @@ static void purge_one(const struct record *seen, void *arg)
 
 	if (!belongs_to_contexts(seen) || seen->owner != p->ctx)
 		return;
-	r = track_take(&p->v->track, seen->kind, seen->key);
-	if (r == NULL)
-		return;
-	if (r->owner != p->ctx)
-		track_put(&p->v->track, r); /* its address is another context's by now */
-	else if (r->kind == TRACK_ARRAY)
-		array_uncharge(p->v, r);
-	else
-		pointer_uncharge(p->v, r);
+	/* An import may have had the same address. */
+	while ((r = track_take(&p->v->track, seen->kind, seen->key)) != NULL && r->owner == p->ctx) {
+		if (r->kind == TRACK_ARRAY)
+			array_uncharge(p->v, r);
+		else
+			pointer_uncharge(p->v, r);
+	}
+	if (r != NULL)
+		track_put(&p->v->track, r); /* the address is another context's by now */
 }
 
 static void purge_context(uint64_t ctx)

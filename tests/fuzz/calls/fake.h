@@ -43,6 +43,8 @@ void fake_bury(struct fake_world *world, unsigned index);
 void fake_fail_next(CUresult rc);
 /* The next call that would free answers CUDA_ERROR_LAUNCH_FAILED, as a driver does after a fault on the card. */
 void fake_keep_next(void);
+/* The next import gets the address of this allocation. */
+void fake_alias_next(CUdeviceptr ptr);
 /* True once: the failure asked for has happened. */
 bool fake_failed(void);
 _Noreturn void fake_die(void);

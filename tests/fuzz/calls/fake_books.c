@@ -52,6 +52,11 @@ void fake_fail_next(CUresult rc)
 	fake.failed = false;
 }
 
+void fake_alias_next(CUdeviceptr ptr)
+{
+	fake.alias = ptr;
+}
+
 void fake_keep_next(void)
 {
 	fake.keep = true;
@@ -92,13 +97,13 @@ struct fake_object *fake_new(enum fake_kind kind, int card)
 
 uint64_t fake_handle(const struct fake_object *o)
 {
-	return o->kind == FAKE_SMALL ? o->at : OBJECT_BASE + ((uint64_t)(o - fake.objects) << OBJECT_SPAN_BITS);
+	return o->at != 0 ? o->at : OBJECT_BASE + ((uint64_t)(o - fake.objects) << OBJECT_SPAN_BITS);
 }
 
-static struct fake_object *find_small(uint64_t at)
+static struct fake_object *find_by_address(enum fake_kind kind, uint64_t at)
 {
 	for (unsigned i = 0; i < FAKE_OBJECTS; i++) {
-		if (fake.objects[i].kind == FAKE_SMALL && fake.objects[i].at == at)
+		if (fake.objects[i].kind == kind && fake_handle(&fake.objects[i]) == at)
 			return &fake.objects[i];
 	}
 	return NULL;
@@ -108,8 +113,8 @@ struct fake_object *fake_find(enum fake_kind kind, uint64_t handle)
 {
 	uint64_t number = (handle - OBJECT_BASE) >> OBJECT_SPAN_BITS;
 
-	if (kind == FAKE_SMALL)
-		return find_small(handle);
+	if (kind == FAKE_SMALL || kind == FAKE_IMPORT)
+		return find_by_address(kind, handle);
 	if (handle < OBJECT_BASE || number >= FAKE_OBJECTS || (handle & ((UINT64_C(1) << OBJECT_SPAN_BITS) - 1)) != 0)
 		return NULL;
 	return fake.objects[number].kind == kind ? &fake.objects[number] : NULL;

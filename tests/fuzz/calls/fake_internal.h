@@ -27,7 +27,7 @@ struct fake_object {
 	int card;
 	uint64_t context; /* ends with it; 0: with none */
 	uint64_t bytes;   /* taken; of a small one: asked for */
-	uint64_t at;      /* of a small one */
+	uint64_t at;      /* of a small one; of an import that has the address of an allocation */
 	uint64_t other;   /* a mapping's handle, a pooled pointer's pool */
 	uint64_t reserved, used;
 	unsigned refs, mappings;
@@ -49,6 +49,7 @@ struct fake {
 	unsigned primary_refs[FAKE_CARDS];
 	CUresult fail;
 	bool keep;
+	uint64_t alias;
 	bool failed;
 	unsigned die_at;
 };

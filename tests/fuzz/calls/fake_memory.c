@@ -103,16 +103,19 @@ static CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t 
 
 static CUresult fake_cuMemFree_v2(CUdeviceptr ptr)
 {
-	static const enum fake_kind kinds[] = { FAKE_POINTER, FAKE_SMALL, FAKE_POOLED, FAKE_IMPORT };
+	static const enum fake_kind kinds[] = { FAKE_IMPORT, FAKE_POINTER, FAKE_SMALL, FAKE_POOLED };
 	struct fake_object *o = NULL;
 
 	if (ptr == 0)
 		return CUDA_SUCCESS;
 	if (fake_keeps())
 		return CUDA_ERROR_LAUNCH_FAILED;
-	for (unsigned i = 0; o == NULL && i < sizeof kinds / sizeof kinds[0]; i++)
+	for (unsigned i = 0; o == NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
 		o = fake_find(kinds[i], ptr);
-	if (o == NULL || (o->kind == FAKE_IMPORT && o->other != 0))
+		if (o != NULL && o->kind == FAKE_IMPORT && o->other != 0)
+			o = NULL; /* opened by cuIpcOpenMemHandle */
+	}
+	if (o == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (o->kind == FAKE_POOLED)
 		fake_put_back(o);
@@ -133,6 +136,8 @@ static CUresult import(CUdeviceptr *out, bool ipc)
 	struct fake_object *o;
 
 	o = fake_new(FAKE_IMPORT, 0);
+	o->at = fake.alias;
+	fake.alias = 0;
 	*out = fake_handle(o);
 	o->context = fake.current;
 	o->other = ipc;
@@ -144,6 +149,13 @@ static CUresult fake_cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle hand
 	(void)handle;
 	(void)flags;
 	return import(out, true);
+}
+
+static CUresult fake_cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+	(void)pool;
+	(void)data;
+	return import(out, false);
 }
 
 static CUresult fake_cuIpcCloseMemHandle(CUdeviceptr ptr)
@@ -370,7 +382,9 @@ const struct fake_entry fake_memory_entries[] = {
 	FAKE_ENTRY(cuMemFree_v2),
 	FAKE_ENTRY(cuMemFreeAsync),
 	FAKE_ENTRY(cuIpcOpenMemHandle_v2),
+	{ ENTRY_cuIpcOpenMemHandle, (void *)fake_cuIpcOpenMemHandle_v2 }, // NOLINT
 	FAKE_ENTRY(cuIpcCloseMemHandle),
+	FAKE_ENTRY(cuMemPoolImportPointer),
 	FAKE_ENTRY(cuExternalMemoryGetMappedBuffer),
 	FAKE_ENTRY(cuArray3DCreate_v2),
 	FAKE_ENTRY(cuArrayCreate_v2),

@@ -113,7 +113,7 @@ static void step_free(void)
 {
 	struct object *o = object_any(OBJECT_POINTER);
 
-	if (o != NULL)
+	if (o != NULL && o->refs == 0)
 		free_pointer(o);
 }
 
@@ -316,30 +316,47 @@ static void step_import(void)
 	o->refs++;
 }
 
+static CUresult open_one(enum object_kind kind, CUdeviceptr *out)
+{
+	CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = { .size = FAKE_PAGE };
+	CUipcMemHandle handle = { { 0 } };
+	CUmemPoolPtrExportData data;
+
+	if (kind == OBJECT_IPC)
+		return random_below(2) ? cuIpcOpenMemHandle_v2(out, handle, 0) : cuIpcOpenMemHandle(out, handle, 0);
+	return random_below(2) ? cuExternalMemoryGetMappedBuffer(out, NULL, &desc)
+			       : cuMemPoolImportPointer(out, NULL, &data);
+}
+
+/* Where it gets the address of an allocation, it must be closed first: whose a free is nobody could tell. */
 static void step_open(void)
 {
-	enum object_kind kind = random_below(2) ? OBJECT_IPC : OBJECT_BUFFER;
-	CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = { .size = FAKE_PAGE };
-	struct object *o;
+	struct object *p = random_below(2) ? object_any(OBJECT_POINTER) : NULL, *o;
 	int card;
 
-	if (!begin_object(&o, kind, &card))
+	if (!begin_object(&o, random_below(2) ? OBJECT_IPC : OBJECT_BUFFER, &card))
 		return;
-	if (kind == OBJECT_IPC)
-		expect(cuIpcOpenMemHandle_v2(&o->handle, (CUipcMemHandle) { { 0 } }, 0), CUDA_SUCCESS);
-	else
-		expect(cuExternalMemoryGetMappedBuffer(&o->handle, NULL, &desc), CUDA_SUCCESS);
+	if (p != NULL && p->refs == 0 && p->context == me.m.current) {
+		fake_alias_next(p->handle);
+		o->other = p->handle;
+		p->refs = 1;
+	}
+	expect(open_one(o->kind, &o->handle), CUDA_SUCCESS);
 }
 
 static void close_import(struct object *o)
 {
+	struct object *p = o->other != 0 ? object_by_handle(OBJECT_POINTER, o->other) : NULL;
+
 	if (o->kind == OBJECT_IPC) {
-		expect(cuMemFree_v2(o->handle), CUDA_ERROR_INVALID_VALUE);
+		expect(p != NULL ? CUDA_ERROR_INVALID_VALUE : cuMemFree_v2(o->handle), CUDA_ERROR_INVALID_VALUE);
 		expect(cuIpcCloseMemHandle(o->handle), CUDA_SUCCESS);
 	} else {
 		expect(cuIpcCloseMemHandle(o->handle), CUDA_ERROR_INVALID_VALUE);
 		expect(cuMemFree_v2(o->handle), CUDA_SUCCESS);
 	}
+	if (p != NULL)
+		p->refs = 0;
 	drop(o);
 }
 
@@ -349,7 +366,7 @@ static void step_close(void)
 
 	if (o != NULL)
 		close_import(o);
-	if (p != NULL)
+	if (p != NULL && p->refs == 0)
 		expect(cuIpcCloseMemHandle(p->handle), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -357,6 +374,8 @@ void release_memory(void)
 {
 	struct object *o;
 
+	while ((o = object_any(OBJECT_IPC)) != NULL || (o = object_any(OBJECT_BUFFER)) != NULL)
+		close_import(o);
 	while ((o = object_any(OBJECT_POINTER)) != NULL)
 		free_pointer(o);
 	while ((o = object_any(OBJECT_ARRAY)) != NULL || (o = object_any(OBJECT_MIPMAP)) != NULL)
@@ -365,8 +384,6 @@ void release_memory(void)
 		unmap(o);
 	while ((o = object_any(OBJECT_HANDLE)) != NULL || (o = object_any(OBJECT_IMPORT)) != NULL)
 		release_handle(o);
-	while ((o = object_any(OBJECT_IPC)) != NULL || (o = object_any(OBJECT_BUFFER)) != NULL)
-		close_import(o);
 }
 
 const struct step memory_steps[] = {

@@ -33,8 +33,8 @@ struct object {
 	uint64_t bytes;   /* asked for; of an instantiated graph: what its next launch is charged first */
 	uint64_t other;
 	uint64_t used, reserved, looked; /* a pool's; `looked`: reserved when libvgpu may have looked last */
-	unsigned refs, mappings;
-	bool doomed; /* a destroyed pool that has allocations */
+	unsigned refs, mappings;         /* a pointer's: imports that have its address */
+	bool doomed;                     /* a destroyed pool that has allocations */
 };
 
 enum { OBJECTS = 64, PAGES = FAKE_PAGES };
