@@ -6,7 +6,7 @@ import pytest
 MIB = 1 << 20
 
 # Of each operation; HAMI_KILL_POINTS=0: every instruction (some hours).
-POINTS = os.environ.get("HAMI_KILL_POINTS", "6")
+POINTS = os.environ.get("HAMI_KILL_POINTS", "4")
 
 
 def test_killed_at_any_instruction_nothing_is_lost(container):

@@ -187,7 +187,7 @@ static void adds_a_card(void)
 }
 
 /* A process that is killed after `steps` system calls or instructions of f. False: it ended before. */
-static bool killed_in(void (*f)(void), int how, unsigned steps)
+static bool killed_in(void (*f)(void), enum __ptrace_request how, unsigned steps)
 {
 	pid_t child = fork();
 	int status;
@@ -281,7 +281,7 @@ static void who_adds_a_card_may_be_killed_anywhere(void **state)
 	unsigned n;
 
 	(void)state;
-	for (n = 0;; n += 1 + n / 16) {
+	for (n = 0;; n += 1 + n / 6) {
 		unlink(path());
 		assert_int_equal(region_create(path(), &none, &e), 0);
 		if (!killed_in(adds_a_card, PTRACE_SINGLESTEP, n))

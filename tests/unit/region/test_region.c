@@ -375,8 +375,10 @@ static void survives_a_file_that_changes_under_it(void **state)
 	(void)state;
 	make(&two_cards);
 	vandal = fork();
-	for (unsigned round = 0; vandal == 0; round++)
-		spoil(round);
+	if (vandal == 0) {
+		for (unsigned round = 0;; round++)
+			spoil(round);
+	}
 	for (unsigned i = 0; i < 1500; i++) {
 		struct region_snapshot s = { .processes = list };
 		bool whole = region_snapshot(path, &s, NULL) == 0;
