@@ -96,6 +96,11 @@ size_t check_slack(void)
 	return (size_t)number("HAMI_CHECK_SLACK");
 }
 
+bool check_same(size_t a, size_t b)
+{
+	return (a > b ? a - b : b - a) <= check_slack();
+}
+
 bool check_bare(void)
 {
 	return getenv("HAMI_CHECK_BARE") != NULL;

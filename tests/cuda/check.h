@@ -47,6 +47,9 @@ unsigned check_cores(void);
 size_t check_slack(void);
 bool check_bare(void);
 
+/* Equal, or as near as HAMI_CHECK_SLACK grants. */
+bool check_same(size_t a, size_t b);
+
 /* The exit status of a path that came to its end: passed, or broken. */
 int check_result(void);
 

@@ -30,13 +30,30 @@ static void write_module(size_t bytes)
 	close(fd);
 }
 
+/* Where a driver loads lazily, the address of the variable brings it. */
+static CUresult with_variable(CUresult rc, CUmodule m)
+{
+	CUdeviceptr p;
+	size_t bytes;
+
+	if (rc == CUDA_SUCCESS) {
+		rc = cuModuleGetGlobal_v2(&p, &bytes, m, "big");
+		if (rc != CUDA_SUCCESS)
+			OK(cuModuleUnload(m));
+	}
+	return rc;
+}
 static CUresult module_data(void **out)
 {
-	return cuModuleLoadData((CUmodule *)out, text);
+	CUresult rc = cuModuleLoadData((CUmodule *)out, text);
+
+	return with_variable(rc, *out);
 }
 static CUresult module_data_ex(void **out)
 {
-	return cuModuleLoadDataEx((CUmodule *)out, text, 0, NULL, NULL);
+	CUresult rc = cuModuleLoadDataEx((CUmodule *)out, text, 0, NULL, NULL);
+
+	return with_variable(rc, *out);
 }
 static CUresult module_fat(void **out)
 {
@@ -44,7 +61,9 @@ static CUresult module_fat(void **out)
 }
 static CUresult module_file(void **out)
 {
-	return cuModuleLoad((CUmodule *)out, file);
+	CUresult rc = cuModuleLoad((CUmodule *)out, file);
+
+	return with_variable(rc, *out);
 }
 static CUresult module_unload(void *what)
 {
@@ -171,8 +190,9 @@ static void expect_refusal(CUresult (*load)(void **), CUresult (*unload)(void *)
 		OK(unload(m));
 }
 
-static void code(CUresult (*load)(void **), CUresult (*unload)(void *), bool lazily)
+static void code(CUresult (*load)(void **), CUresult (*unload)(void *), bool at_first_use)
 {
+	bool lazily = at_first_use || check_slack() > 0; /* a real driver may load anything lazily */
 	size_t bytes = fill_piece();
 	CUdeviceptr p;
 	void *m;
@@ -193,11 +213,11 @@ static void code(CUresult (*load)(void **), CUresult (*unload)(void *), bool laz
 	fill_expect_room(0);
 	OK(unload(m));
 	HOLDS(books_settle(0, held) <= held + check_slack(), "the driver still has %zu", books_held(0));
-	HOLDS(views_match_books(0) == start, "unloaded: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "unloaded: %zu", views_used(0) - start);
 	OK(cuMemAlloc_v2(&p, (check_limit() - start) / (2 * MIB) * 2 * MIB - bytes / 2));
 	expect_refusal(load, unload, lazily);
 	OK(cuMemFree_v2(p));
-	HOLDS(views_match_books(0) == start, "in the end: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "in the end: %zu", views_used(0) - start);
 	(void)unlink(file);
 }
 

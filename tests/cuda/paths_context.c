@@ -37,11 +37,11 @@ static void contexts(CUresult (*how)(CUcontext *), CUresult (*destroy)(CUcontext
 	size_t two = views_match_books(0), each = two - start;
 
 	OK(cuMemAlloc_v2(&p, fill_piece()));
-	HOLDS(views_match_books(0) == two + fill_piece(), "allocated in it: %zu", views_used(0) - two);
+	HOLDS(check_same(views_match_books(0), two + fill_piece()), "allocated in it: %zu", views_used(0) - two);
 	OK(destroy(ctx));
 	OK(cuCtxSetCurrent(main_ctx));
 	HOLDS(books_settle(0, start) <= start + check_slack(), "the driver still has %zu", books_held(0));
-	HOLDS(views_match_books(0) == start, "destroyed with what it held: still %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "destroyed with what it held: still %zu", views_used(0) - start);
 	if (each < 4 * MIB)
 		check_not_available("a context takes no memory here");
 	OK(cuMemAlloc_v2(&p, (check_limit() - start) / (2 * MIB) * 2 * MIB - 2 * MIB));
@@ -53,7 +53,7 @@ static void contexts(CUresult (*how)(CUcontext *), CUresult (*destroy)(CUcontext
 	OK(cuCtxSetCurrent(main_ctx));
 	OK(cuMemFree_v2(p));
 	HOLDS(books_settle(0, start) <= start + check_slack(), "the driver still has %zu", books_held(0));
-	HOLDS(views_match_books(0) == start, "after the refusal: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "after the refusal: %zu", views_used(0) - start);
 	fill_expect_room(0);
 }
 
@@ -88,7 +88,7 @@ static void primary(CUresult (*end)(CUdevice))
 	OK(cuCtxSetCurrent(NULL));
 	OK(end(0));
 	HOLDS(books_settle(0, 0) <= check_slack(), "the driver still has %zu", books_held(0));
-	HOLDS(views_match_books(0) == 0, "the primary context is gone: %zu", views_used(0));
+	HOLDS(check_same(views_match_books(0), 0), "the primary context is gone: %zu", views_used(0));
 	check_use(0);
 	fill_expect_room(0);
 	OK(cuCtxSetCurrent(NULL));
@@ -147,12 +147,12 @@ static void run_free_elsewhere(void)
 
 	OK(cuMemAlloc_v2(&q, fill_piece()));
 	OK(cuMemFree_v2(p)); /* of the primary context */
-	HOLDS(views_match_books(0) == both, "freed in another context: %zu", views_used(0));
+	HOLDS(check_same(views_match_books(0), both), "freed in another context: %zu", views_used(0));
 	OK(cuCtxSetCurrent(first));
 	OK(cuMemFree_v2(q));
 	OK(cuCtxDestroy_v2(own));
 	HOLDS(books_settle(0, here) <= here + check_slack(), "the driver still has %zu", books_held(0));
-	HOLDS(views_match_books(0) == here, "all freed: %zu", views_used(0));
+	HOLDS(check_same(views_match_books(0), here), "all freed: %zu", views_used(0));
 	fill_expect_room(0);
 }
 
@@ -167,8 +167,8 @@ static void run_free_on_other_card(void)
 	OK(cuMemAlloc_v2(&p, fill_piece()));
 	OK(cuCtxSetCurrent(second));
 	OK(cuMemFree_v2(p));
-	HOLDS(views_match_books(0) == here && views_match_books(1) == there, "freed from card 1: %zu on 0, %zu on 1",
-	      views_used(0), views_used(1));
+	HOLDS(check_same(views_match_books(0), here) && check_same(views_match_books(1), there),
+	      "freed from card 1: %zu on 0, %zu on 1", views_used(0), views_used(1));
 	fill_expect_room(1);
 }
 
@@ -252,12 +252,12 @@ static void run_green(void)
 	OK(cuCtxFromGreenCtx(&as_ctx, green));
 	OK(cuCtxSetCurrent(as_ctx));
 	OK(cuMemAlloc_v2(&p, fill_piece()));
-	HOLDS(views_match_books(0) == with + fill_piece(), "allocated in it: %zu", views_used(0) - with);
+	HOLDS(check_same(views_match_books(0), with + fill_piece()), "allocated in it: %zu", views_used(0) - with);
 	fill_expect_room(0);
 	OK(cuMemFree_v2(p));
 	OK(cuCtxSetCurrent(first));
 	OK(cuGreenCtxDestroy(green));
-	HOLDS(views_match_books(0) == start, "destroyed: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "destroyed: %zu", views_used(0) - start);
 	fill_expect_room(0);
 }
 

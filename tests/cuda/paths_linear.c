@@ -88,7 +88,7 @@ static void run_small(void)
 	views_match_books(0);
 	for (size_t i = 1; i < HM_COUNT(p); i += 2)
 		OK(cuMemFree_v2(p[i]));
-	HOLDS(views_match_books(0) == start, "after all is freed the views are not where they were");
+	HOLDS(check_same(views_match_books(0), start), "after all is freed the views are not where they were");
 	CUresult rc = cuMemAlloc_v2(&p[0], check_limit());
 
 	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "the whole limit beside a context: %d", rc);
@@ -149,7 +149,6 @@ static void run_mistakes(void)
 		{ "cuMemAllocManaged without flags", cuMemAllocManaged(&p, MIB, 0), CUDA_ERROR_INVALID_VALUE },
 		{ "cuMemFree of what never was", cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE },
 		{ "cuMemFree of nothing", cuMemFree_v2(0), CUDA_SUCCESS },
-		{ "cuCtxDestroy of nothing", cuCtxDestroy_v2(NULL), CUDA_ERROR_INVALID_VALUE },
 	};
 
 	for (size_t i = 0; i < HM_COUNT(calls); i++)
@@ -160,7 +159,7 @@ static void run_mistakes(void)
 	CUresult rc = cuMemFree_v2(p);
 
 	HOLDS(rc == CUDA_ERROR_INVALID_VALUE, "cuMemFree a second time: %d", rc);
-	HOLDS(views_match_books(0) == start, "mistakes cost %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "mistakes cost %zu", views_used(0) - start);
 	/* Drivers differ in what they say; none ends the program. */
 	(void)cuMemGetInfo_v2(NULL, &pitch);
 	(void)cuMemGetInfo_v2(&pitch, NULL);

@@ -52,15 +52,16 @@ static void share(const char *role, size_t bytes, void (*give_away)(struct child
 	give_away(&c, bytes);
 	size_t seen = after_peer(&c); /* imported */
 
-	HOLDS(views_match_books(0) == start + bytes, "imported: charged %zu for %zu", views_used(0) - start, bytes);
+	HOLDS(check_same(views_match_books(0), start + bytes), "imported: charged %zu for %zu", views_used(0) - start,
+	      bytes);
 	HOLDS(check_bare() || seen == start + bytes, "the importer sees %zu, the owner %zu", seen, start + bytes);
 	fill_expect_room(0);
 	go_on(&c);
 	(void)after_peer(&c); /* closed */
-	HOLDS(views_match_books(0) == start + bytes, "closed by the importer: charged %zu for %zu",
+	HOLDS(check_same(views_match_books(0), start + bytes), "closed by the importer: charged %zu for %zu",
 	      views_used(0) - start, bytes);
 	take_back();
-	HOLDS(views_match_books(0) == start, "freed by the owner: still %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "freed by the owner: still %zu", views_used(0) - start);
 	child_end(&c);
 	fill_expect_room(0);
 }
@@ -193,12 +194,12 @@ static void run_own_handle(void)
 	OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(fd);
-	HOLDS(views_match_books(0) == start + bytes, "imported by its owner: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start + bytes), "imported by its owner: %zu", views_used(0) - start);
 	OK(cuMemRelease(handle));
 	(void)views_match_books(0); /* whether the import keeps the memory is the driver's to say */
 	fill_expect_room(0);
 	OK(cuMemRelease(again));
-	HOLDS(views_match_books(0) == start, "with none left: %zu", views_used(0) - start);
+	HOLDS(check_same(views_match_books(0), start), "with none left: %zu", views_used(0) - start);
 }
 
 /* ---- the same as external memory */
@@ -214,7 +215,10 @@ static void role_external(int sock)
 	peer_ready(sock);
 	desc.handle.fd = child_hear(sock, &bytes, sizeof bytes);
 	desc.size = buffer.size = bytes;
-	SUPPORTED(cuImportExternalMemory(&memory, &desc));
+	CUresult rc = cuImportExternalMemory(&memory, &desc);
+
+	if (rc != CUDA_SUCCESS)
+		check_not_available("this driver imports no memory of CUDA's own: %d", rc);
 	OK(cuExternalMemoryGetMappedBuffer(&p, memory, &buffer));
 	done(sock);
 	wait_for_go(sock);
