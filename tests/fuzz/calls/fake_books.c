@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,7 +137,7 @@ CUresult fake_take(int card, uint64_t bytes, bool strict)
 	w->taken[card] += bytes;
 	if (strict) {
 		fake.self->strict[card] += bytes;
-		if ((w->strict[card] += bytes) > w->limit[card])
+		if (atomic_fetch_add(&w->strict[card], bytes) + bytes > w->limit[card])
 			w->overruns++;
 	}
 	touch();
