@@ -1,6 +1,7 @@
 /* Process lists of all generations, from one walk over the card's shares. */
 #include <string.h>
 
+#include "core/macros.h"
 #include "sim/nvml/handle.h"
 
 /* Calls put for each process that has memory on the card; returns how many there are. */
@@ -41,6 +42,16 @@ static void put_detail(void *out, unsigned at, unsigned pid, unsigned long long 
 		(struct nvml_process_detail) { pid, used, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0 };
 }
 
+static void put_encoder(void *out, unsigned at, unsigned pid, unsigned long long used HM_UNUSED)
+{
+	((struct nvml_encoder_session *)out)[at] = (struct nvml_encoder_session) { .session = at + 1, .pid = pid };
+}
+
+static void put_fbc(void *out, unsigned at, unsigned pid, unsigned long long used HM_UNUSED)
+{
+	((struct nvml_fbc_session *)out)[at] = (struct nvml_fbc_session) { .session = at + 1, .pid = pid };
+}
+
 /* Fills what fits; with too little room says how much is needed. */
 static int list(const char *call, struct nvml_device *device, unsigned *count, void *out,
 		void (*put)(void *out, unsigned at, unsigned pid, unsigned long long used))
@@ -74,6 +85,8 @@ LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvml_process_info, NULL)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvml_process_info_v1, NULL)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml_process_info, NULL)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process_info, NULL)
+LIST(nvmlDeviceGetEncoderSessions, nvml_encoder_session, put_encoder)
+LIST(nvmlDeviceGetFBCSessions, nvml_fbc_session, put_fbc)
 
 int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *processes)
 {

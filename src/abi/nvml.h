@@ -281,8 +281,6 @@ struct nvml_accounting_stats {
 	unsigned is_running;
 	unsigned reserved[5];
 };
-_Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
-
 struct nvml_accounting_stats_v2 {
 	unsigned pid; /* in */
 	unsigned is_running, gpu_percent, memory_percent;
@@ -290,10 +288,22 @@ struct nvml_accounting_stats_v2 {
 	unsigned samples;
 	unsigned long long gpu_percent_sum, memory_percent_sum, time_ms, started_us;
 };
+_Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
 _Static_assert(sizeof(struct nvml_accounting_stats_v2) == 64 &&
 		       offsetof(struct nvml_accounting_stats_v2, max_memory_bytes) == 16 &&
 		       offsetof(struct nvml_accounting_stats_v2, gpu_percent_sum) == 32,
 	       "nvmlAccountingStats_v2_t");
+
+struct nvml_encoder_session {
+	unsigned session, pid, vgpu;
+	unsigned codec, width, height, fps, latency_us;
+};
+struct nvml_fbc_session {
+	unsigned session, pid, vgpu;
+	unsigned display, type, flags, max_width, max_height, width, height, fps, latency_us;
+};
+_Static_assert(sizeof(struct nvml_encoder_session) == 32, "nvmlEncoderSessionInfo_t");
+_Static_assert(sizeof(struct nvml_fbc_session) == 48, "nvmlFBCSessionInfo_t");
 
 struct nvml_utilization {
 	unsigned gpu, memory; /* percent of the last sample period */
@@ -452,6 +462,8 @@ int nvmlDeviceGetAccountingBufferSize(struct nvml_device *device, unsigned *proc
 int nvmlDeviceGetAccountingPids(struct nvml_device *device, unsigned *count, unsigned *pids);
 int nvmlDeviceGetAccountingStats(struct nvml_device *device, unsigned pid, struct nvml_accounting_stats *stats);
 int nvmlDeviceGetAccountingStats_v2(struct nvml_device *device, struct nvml_accounting_stats_v2 *stats);
+int nvmlDeviceGetEncoderSessions(struct nvml_device *device, unsigned *count, struct nvml_encoder_session *out);
+int nvmlDeviceGetFBCSessions(struct nvml_device *device, unsigned *count, struct nvml_fbc_session *out);
 
 int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned sensor, unsigned *celsius);
 int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned threshold, unsigned *celsius);

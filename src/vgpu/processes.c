@@ -2,8 +2,8 @@
  *
  * The driver answers with pids of the host, which say nothing inside a pid namespace. So what lists memory is not
  * filtered but made anew from the region: its members, and what each is charged for. The driver is asked all the same,
- * for room for nothing, so that its errors stay its own. Utilisation and accounting are the driver's to know: there its
- * list is filtered, which takes a process that sees the pids of the host; elsewhere it is empty. */
+ * for room for nothing, so that its errors stay its own. Utilisation, accounting and encoders are the driver's to know:
+ * there its list is filtered, which takes a process that sees the pids of the host; elsewhere it is empty. */
 #include "vgpu/view.h"
 
 #include "region/slots.h"
@@ -150,6 +150,27 @@ VGPU_EXPORT int nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device
 	info->count = kept;
 	return kept > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
+
+/* Sessions of encoders, by the processes that have them. */
+#define SESSIONS(function, type)                                                                                       \
+	VGPU_EXPORT int function(struct nvml_device *device, unsigned *count, struct type *out)                        \
+	{                                                                                                              \
+		int rc = REAL(function)(device, count, out);                                                           \
+		struct vgpu *v = rc == NVML_SUCCESS && out != NULL ? vgpu_get() : NULL;                                \
+		unsigned kept = 0;                                                                                     \
+                                                                                                                       \
+		if (v == NULL)                                                                                         \
+			return rc;                                                                                     \
+		for (unsigned i = 0; i < *count; i++) {                                                                \
+			if (is_member(v, out[i].pid))                                                                  \
+				out[kept++] = out[i];                                                                  \
+		}                                                                                                      \
+		*count = kept;                                                                                         \
+		return rc;                                                                                             \
+	}
+
+SESSIONS(nvmlDeviceGetEncoderSessions, nvml_encoder_session)
+SESSIONS(nvmlDeviceGetFBCSessions, nvml_fbc_session)
 
 VGPU_EXPORT int nvmlDeviceGetAccountingPids(struct nvml_device *device, unsigned *count, unsigned *pids)
 {

@@ -222,11 +222,49 @@ static void run_accounting(void)
 	child_end(&other);
 }
 
+/* Sessions of encoders, of either kind. */
+static void check_sessions(const char *call, const unsigned *words, size_t words_each, unsigned count, int rc)
+{
+	unsigned strangers = 0;
+
+	if (rc == NVML_ERROR_NOT_SUPPORTED || (check_bare() && count == 0))
+		check_not_available("nothing encodes on this card");
+	for (unsigned i = 0; rc == NVML_SUCCESS && i < count; i++)
+		strangers += words[i * words_each + 1] != (unsigned)getpid();
+	HOLDS(strangers == 0, "%s shows %u that are not ours", call, strangers);
+}
+
+static void run_encoders(void)
+{
+	int (*encoders)(struct nvml_device *, unsigned *, struct nvml_encoder_session *);
+	int (*fbcs)(struct nvml_device *, unsigned *, struct nvml_fbc_session *);
+	void *address_1 = nvml_symbol("nvmlDeviceGetEncoderSessions"),
+	     *address_2 = nvml_symbol("nvmlDeviceGetFBCSessions");
+	struct nvml_encoder_session one[256];
+	struct nvml_fbc_session two[256];
+	unsigned count_1 = HM_COUNT(one), count_2 = HM_COUNT(two);
+
+	if (address_1 == NULL || address_2 == NULL)
+		check_not_available("this NVML knows no encoders");
+	memcpy(&encoders, &address_1, sizeof encoders);
+	memcpy(&fbcs, &address_2, sizeof fbcs);
+	check_use(0);
+	struct child other = stranger("visit");
+
+	int rc = encoders(first_card(), &count_1, one);
+
+	check_sessions("nvmlDeviceGetEncoderSessions", &one[0].session, sizeof one[0] / 4, count_1, rc);
+	rc = fbcs(first_card(), &count_2, two);
+	check_sessions("nvmlDeviceGetFBCSessions", &two[0].session, sizeof two[0] / 4, count_2, rc);
+	child_end(&other);
+}
+
 const struct path paths_view[] = {
 	{ "view-memory", run_memory, BARE_BREAKS },
 	{ "view-processes", run_processes, BARE_BREAKS },
 	{ "view-process-details", run_process_details, BARE_BREAKS },
 	{ "view-accounting", run_accounting, BARE_BREAKS },
+	{ "view-encoders", run_encoders, BARE_BREAKS },
 	{ "view-utilisation", run_utilisation, BARE_BREAKS },
 	{ 0 },
 };

@@ -106,6 +106,21 @@ def test_a_limit_below_what_is_used(container, node):
     assert agreed(got[0]) == (20 * MIB, 0, 20 * MIB) and got[1] == 2
 
 
+def test_with_a_green_context_current(container, node):
+    got = run(container(256 * MIB), node, """
+start()
+resource, desc, g, ctx = c.create_string_buffer(256), c.c_void_p(), c.c_void_p(), c.c_void_p()
+ok(cuda.cuDeviceGetDevResource(0, resource, 1))
+ok(cuda.cuDevResourceGenerateDesc(c.byref(desc), resource, 1))
+ok(cuda.cuGreenCtxCreate(c.byref(g), desc, 0, 1))
+ok(cuda.cuCtxFromGreenCtx(c.byref(ctx), g))
+ok(cuda.cuCtxSetCurrent(ctx))
+ok(alloc(10 * MIB)[0])
+print(json.dumps(views()))
+""")
+    assert agreed(got) == (256 * MIB, 238 * MIB, 18 * MIB)  # 8 MiB are the green context's
+
+
 def test_a_card_that_is_not_ours_is_full(container, node):
     c = container(limits=f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory={64 * MIB} cores=5\nend\n")
     c.make_region(64 * MIB, [node.cards[1]])
@@ -129,11 +144,16 @@ def stats(pid):
     one, two = Stats(), Stats2(pid=pid)
     codes = [nvml.nvmlDeviceGetAccountingStats(dev, pid, c.byref(one)), nvml.nvmlDeviceGetAccountingStats_v2(dev, c.byref(two))]
     return [codes, [one.max, two.max], [one.running, two.running]]
-print(json.dumps([sorted(pids[:count.value]), [stats(int(p)) for p in sys.argv[1:]]]))
+def sessions(call, words):
+    count, out = c.c_uint(64), (c.c_uint * (64 * words))()
+    ok(getattr(nvml, call)(dev, c.byref(count), out))
+    return sorted(out[i * words + 1] for i in range(count.value))
+print(json.dumps([sorted(pids[:count.value]), [stats(int(p)) for p in sys.argv[1:]],
+                  sessions("nvmlDeviceGetEncoderSessions", 8), sessions("nvmlDeviceGetFBCSessions", 12)]))
 """
 
 
-def test_accounting_shows_our_processes_alone(container, node):
+def test_accounting_and_encoders_show_our_processes_alone(container, node):
     ours, theirs = container(64 * MIB), container(64 * MIB)
     code = "from driver import *\nstart()\nok(alloc({} * MIB)[0])\nprint(os.getpid(), flush=True)\ninput()"
     started = [c.start([sys.executable, "-c", code.format(mib)]) for c, mib in ((ours, 20), (theirs, 30))]
@@ -142,10 +162,10 @@ def test_accounting_shows_our_processes_alone(container, node):
     got, bare = (ours.python(VIEWS + ACCOUNTING, env=env, preload=preload, args=map(str, pids)) for preload in (True, False))
     for child in started:
         child.communicate("\n")
-    assert set(pids) <= set(bare[0])
+    assert set(pids) <= set(bare[0]) == set(bare[2]) == set(bare[3])
     assert bare[1] == [[[0, 0], [mib * MIB] * 2, [1, 1]] for mib in (20, 30)]
     hidden = [[6, 6], [0, 0], [0, 0]]
     if os.readlink("/proc/self/ns/pid") == "pid:[4026531836]":
-        assert got == [[pids[0]], [bare[1][0], hidden]]
+        assert got == [[pids[0]], [bare[1][0], hidden], [pids[0]], [pids[0]]]
     else:
-        assert got == [[], [hidden, hidden]]
+        assert got == [[], [hidden, hidden], [], []]
