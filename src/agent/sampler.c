@@ -32,12 +32,13 @@ static uint64_t now_ns(const struct sampler *s)
 static void in_worker(struct worker_job *job)
 {
 	struct sampler *s = HM_CONTAINER(job, struct sampler, job);
+	bool before = s->wanted;
 
 	if (s->changed)
 		shares_set(s->shares, s->containers, s->count);
 	s->wanted = shares_wanted(s->shares);
 	s->untold = NULL;
-	if (!s->wanted)
+	if (!s->wanted && !before) /* one pass more takes back what was written */
 		return;
 	shares_read(s->shares, driver_gpu(s->config.driver));
 	shares_apply(s->shares, now_ns(s), clock_wall_ms() * 1000);

@@ -225,6 +225,23 @@ static void a_container_that_comes_or_goes_is_met(void **state)
 	assert_int_equal(times_asked(), before);
 }
 
+static void limits_that_are_lifted_are_taken_back(void **state)
+{
+	struct fixture *f = *state;
+	size_t before;
+
+	add_container(f, 25);
+	start(f, false);
+	wait_asked(f, 2);
+	assert_true(words().open_until_ns > 0);
+	temp_write("s/alloc/7/limits", "hami-vgpu-limits 1\ngpu=GPU-0 memory=1048576 cores=25\npolicy=disable\nend\n");
+	fast_run(f->loop, 3 * SAMPLER_REST_MS);
+	before = times_asked();
+	fast_run(f->loop, 2 * SAMPLER_REST_MS);
+	assert_int_equal(times_asked(), before);
+	assert_int_equal(words().open_until_ns, 0);
+}
+
 static void who_sees_no_pids_says_so_once(void **state)
 {
 	struct fixture *f = *state;
@@ -294,13 +311,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		TEST(it_asks_several_times_a_second),
-		TEST(without_limits_nothing_is_asked),
-		TEST(a_container_that_comes_or_goes_is_met),
-		TEST(who_sees_no_pids_says_so_once),
-		TEST(a_driver_that_does_not_tell_is_named_once),
-		TEST(what_hamis_monitor_holds_is_held),
-		TEST(a_hang_holds_up_nobody),
+		TEST(it_asks_several_times_a_second),        TEST(without_limits_nothing_is_asked),
+		TEST(a_container_that_comes_or_goes_is_met), TEST(limits_that_are_lifted_are_taken_back),
+		TEST(who_sees_no_pids_says_so_once),         TEST(a_driver_that_does_not_tell_is_named_once),
+		TEST(what_hamis_monitor_holds_is_held),      TEST(a_hang_holds_up_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
