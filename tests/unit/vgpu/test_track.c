@@ -80,6 +80,32 @@ static void counts_references(void **state)
 	done(t);
 }
 
+static void counts_two_ways(void **state)
+{
+	struct track *t = fresh();
+	struct record *old = track_new(t), *young = track_new(t);
+
+	(void)state;
+	old->kind = young->kind = TRACK_HANDLE;
+	old->key = young->key = 9;
+	old->refs = young->refs = 1;
+	track_put(t, old);
+	track_put(t, young);
+	assert_false(track_count(t, old, 1, 0));
+	assert_false(track_count(t, old, 0, 1));
+	assert_false(track_count(t, old, -1, 0));
+	assert_false(track_count(t, old, 0, -1));
+	assert_false(track_count(t, old, 0, -1)); /* stays 0 */
+	assert_true(track_count(t, old, -1, 0));
+	assert_ptr_equal(track_hold(t, TRACK_HANDLE, 9), young);
+	track_release(t, TRACK_HANDLE, 9);
+	track_put(t, old);
+	track_remove(t, young); /* from behind the other */
+	assert_ptr_equal(track_take(t, TRACK_HANDLE, 9), old);
+	assert_null(track_take(t, TRACK_HANDLE, 9));
+	done(t);
+}
+
 static void count_one(const struct record *r, void *sum)
 {
 	*(uint64_t *)sum += r->bytes;
@@ -186,9 +212,9 @@ static void threads_do_not_lose_records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_what_it_is_given),      cmocka_unit_test(counts_references),
-		cmocka_unit_test(follows_the_model),           cmocka_unit_test(grows_and_forgets_nothing),
-		cmocka_unit_test(threads_do_not_lose_records),
+		cmocka_unit_test(keeps_what_it_is_given),    cmocka_unit_test(counts_references),
+		cmocka_unit_test(counts_two_ways),           cmocka_unit_test(follows_the_model),
+		cmocka_unit_test(grows_and_forgets_nothing), cmocka_unit_test(threads_do_not_lose_records),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
