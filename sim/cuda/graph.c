@@ -23,7 +23,7 @@ void cu_work_clear(struct cu_work *work)
 {
 	if (work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || work->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 		cu_graph_alloc_unref(work->alloc);
-	else if (work->type == CU_GRAPH_NODE_TYPE_GRAPH)
+	else if (work->type == CU_GRAPH_NODE_TYPE_GRAPH && work->child->owned)
 		cu_graph_free(work->child);
 }
 
@@ -85,14 +85,38 @@ CUresult cu_graph_add(CUgraph g, const CUgraphNode *deps, size_t count, struct c
 	link_append(&g->nodes, &node->link);
 	g->count++;
 	g->memory |= is_memory(work);
+	if (work->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+		work->child->owned = true;
+		g->memory |= work->child->memory;
+	}
 	*out = node;
 	return CUDA_SUCCESS;
+}
+
+/* A copy that goes with the work it is for. */
+static CUresult copy_owned(CUgraph from, CUgraph *out)
+{
+	CUresult rc = cu_graph_copy(from, out);
+
+	if (rc == CUDA_SUCCESS)
+		(*out)->owned = true;
+	return rc;
 }
 
 CUresult cu_work_of_graph(CUgraph child, struct cu_work *out)
 {
 	*out = (struct cu_work) { .type = CU_GRAPH_NODE_TYPE_GRAPH };
-	return child->memory ? CUDA_ERROR_NOT_SUPPORTED : cu_graph_copy(child, &out->child);
+	if (child->memory)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return child->owned ? CUDA_ERROR_INVALID_VALUE : copy_owned(child, &out->child);
+}
+
+CUresult cu_work_of_moved_graph(CUgraph parent, CUgraph child, struct cu_work *out)
+{
+	*out = (struct cu_work) { .type = CU_GRAPH_NODE_TYPE_GRAPH, .child = child };
+	if (parent->owned) /* a moved graph gets no more memory nodes */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return child->owned ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /* The work of a node for a node of a copy: with references and a child of its own. */
@@ -101,7 +125,7 @@ static CUresult work_copy(const struct cu_work *from, struct cu_work *out)
 	*out = *from;
 	if (is_memory(from))
 		cu_graph_alloc_ref(out->alloc);
-	return from->type == CU_GRAPH_NODE_TYPE_GRAPH ? cu_graph_copy(from->child, &out->child) : CUDA_SUCCESS;
+	return from->type == CU_GRAPH_NODE_TYPE_GRAPH ? copy_owned(from->child, &out->child) : CUDA_SUCCESS;
 }
 
 /* The node of `to` at the same place as `node` in its graph. */
@@ -172,6 +196,8 @@ CU_EXPORT CUresult cuGraphDestroy(CUgraph g)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
+	if (g->owned)
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
 	cu_graph_free(g);
 	return cu_leave(CUDA_SUCCESS);
 }
@@ -206,6 +232,18 @@ CU_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *out, size_t *count)
 	for (size_t i = n; out != NULL && i < *count; i++)
 		out[i] = NULL;
 	*count = out != NULL ? HM_MIN(n, *count) : n;
+	return cu_leave(CUDA_SUCCESS);
+}
+
+CU_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
+{
+	CUresult rc = cu_enter();
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	if (out == NULL || !cu_handle_is(node, CU_NODE) || node->work.type != CU_GRAPH_NODE_TYPE_GRAPH)
+		return cu_leave(CUDA_ERROR_INVALID_VALUE);
+	*out = node->work.child;
 	return cu_leave(CUDA_SUCCESS);
 }
 

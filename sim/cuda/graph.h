@@ -19,7 +19,7 @@ struct cu_work {
 		struct cu_copy copy;
 		struct cu_fill fill;
 		struct cu_graph_alloc *alloc; /* MEM_ALLOC, MEM_FREE: one reference */
-		CUgraph child;                /* GRAPH: the node's own copy */
+		CUgraph child;                /* GRAPH: the node's own */
 	};
 };
 
@@ -35,7 +35,8 @@ struct CUgraphNode_st {
 struct CUgraph_st {
 	struct link nodes;
 	size_t count;
-	bool memory; /* has nodes that allocate or free */
+	bool memory; /* has nodes that allocate or free, or children with such */
+	bool owned;  /* a node's: freed with it, and no graph of its own any more */
 };
 
 CUresult cu_graph_new(CUgraph *out);
@@ -48,6 +49,8 @@ CUresult cu_graph_add(CUgraph graph, const CUgraphNode *deps, size_t count, stru
 		      CUgraphNode *out);
 /* A copy of the child graph as work; NOT_SUPPORTED where the child has memory nodes. */
 CUresult cu_work_of_graph(CUgraph child, struct cu_work *out);
+/* The child graph itself, for a node of `parent`; INVALID_VALUE where it is another node's. */
+CUresult cu_work_of_moved_graph(CUgraph parent, CUgraph child, struct cu_work *out);
 /* Work that frees a graph allocation; INVALID_VALUE where ptr is none, or is freed already in this graph or by the
  * other party (its own graph, or any other). Once the node stands, cu_graph_frees remembers who does. */
 CUresult cu_work_of_free(CUgraph graph, CUdeviceptr ptr, struct cu_work *out);

@@ -19,41 +19,64 @@ struct CUgraphExec_st {
 	LIST_FOR_EACH (&(g)->nodes, it_##w)                                                                            \
 		for (struct cu_work *w = &HM_CONTAINER(it_##w, struct CUgraphNode_st, link)->work; w != NULL; w = NULL)
 
-/* Whether an allocation of it is in another graph that can be launched. */
-static bool claimed(CUgraph g)
+typedef CUresult visit_work(struct cu_work *w, void *arg);
+
+/* The work of all nodes, those of children at their parent's place, until one is not liked. */
+static CUresult visit_all(CUgraph g, visit_work *visit, void *arg)
 {
+	CUresult rc = CUDA_SUCCESS;
+
 	FOR_EACH_WORK(g, w)
-	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->instantiated)
-		return true;
-	return false;
+	if (rc == CUDA_SUCCESS)
+		rc = w->type == CU_GRAPH_NODE_TYPE_GRAPH ? visit_all(w->child, visit, arg) : visit(w, arg);
+	return rc;
+}
+
+/* An allocation is in one graph at a time that can be launched. */
+static CUresult refuse_claimed(struct cu_work *w, void *arg HM_UNUSED)
+{
+	return w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->instantiated ? CUDA_ERROR_NOT_SUPPORTED
+										 : CUDA_SUCCESS;
+}
+
+static CUresult claim_one(struct cu_work *w, void *on)
+{
+	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		w->alloc->instantiated = *(const bool *)on;
+	return CUDA_SUCCESS;
 }
 
 static void claim(CUgraph g, bool on)
 {
-	FOR_EACH_WORK(g, w)
-	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		w->alloc->instantiated = on;
+	visit_all(g, claim_one, &on);
 }
 
-/* What the graph has in use beyond what its device's graphs have now, at the most and at each step, on one device. */
+/* What the graph has in use beyond what its device's graphs have now, at this step and at the most, on one device. */
+struct peak {
+	unsigned device;
+	bool frees_first;
+	int64_t now, most;
+};
+
+static CUresult add_to_peak(struct cu_work *w, void *arg)
+{
+	struct peak *p = arg;
+	bool takes = w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+
+	if ((!takes && w->type != CU_GRAPH_NODE_TYPE_MEM_FREE) || w->alloc->region->device != p->device ||
+	    (takes && p->frees_first && w->alloc->live)) /* given back before the launch, and taken again */
+		return CUDA_SUCCESS;
+	p->now += takes ? (int64_t)w->alloc->region->bytes : -(int64_t)w->alloc->region->bytes;
+	p->most = HM_MAX(p->most, p->now);
+	return CUDA_SUCCESS;
+}
+
 static uint64_t peak(CUgraph g, unsigned device, bool frees_first)
 {
-	int64_t now = 0, most = 0;
+	struct peak p = { .device = device, .frees_first = frees_first };
 
-	FOR_EACH_WORK(g, w)
-	{
-		if (w->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
-			continue;
-		if (w->alloc->region->device != device)
-			continue;
-		bool takes = w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-
-		if (takes && frees_first && w->alloc->live)
-			continue; /* given back before the launch, and taken again */
-		now += takes ? (int64_t)w->alloc->region->bytes : -(int64_t)w->alloc->region->bytes;
-		most = HM_MAX(most, now);
-	}
-	return (uint64_t)most;
+	visit_all(g, add_to_peak, &p);
+	return (uint64_t)p.most;
 }
 
 static CUresult reserve(struct CUgraphExec_st *x)
@@ -83,10 +106,11 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flag
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	if (out == NULL || !cu_handle_is(g, CU_GRAPH) || flags > 15)
+	if (out == NULL || !cu_handle_is(g, CU_GRAPH) || g->owned || flags > 15)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	if (claimed(g))
-		return cu_leave(CUDA_ERROR_NOT_SUPPORTED);
+	rc = visit_all(g, refuse_claimed, NULL);
+	if (rc != CUDA_SUCCESS)
+		return cu_leave(rc);
 	struct CUgraphExec_st *x = calloc(1, sizeof *x);
 
 	rc = x != NULL ? cu_graph_copy(g, &x->graph) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,22 +189,31 @@ static CUresult enter_exec(CUgraphExec x, CUstream stream, bool per_thread, stru
 }
 
 /* What would make a launch impossible: memory that is still in use, or not there to be freed. */
+static CUresult check_one(struct cu_work *w, void *frees_first)
+{
+	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->live && !*(const bool *)frees_first)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->alloc->owner_frees && !w->alloc->live)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	    (!cu_handle_is(w->ctx, CU_CONTEXT) || w->ctx->id != w->ctx_id || !w->ctx->alive))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (w->type == CU_GRAPH_NODE_TYPE_KERNEL && cu_function_get(w->launch.function) == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
 static CUresult check(const struct CUgraphExec_st *x)
 {
 	bool frees_first = (x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
 
-	FOR_EACH_WORK(x->graph, w)
-	{
-		if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->live && !frees_first)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->alloc->owner_frees && !w->alloc->live)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (w->type == CU_GRAPH_NODE_TYPE_KERNEL &&
-		    (!cu_handle_is(w->ctx, CU_CONTEXT) || w->ctx->id != w->ctx_id || !w->ctx->alive))
-			return CUDA_ERROR_INVALID_CONTEXT;
-		if (w->type == CU_GRAPH_NODE_TYPE_KERNEL && cu_function_get(w->launch.function) == NULL)
-			return CUDA_ERROR_INVALID_HANDLE;
-	}
+	return visit_all(x->graph, check_one, &frees_first);
+}
+
+static CUresult give_live(struct cu_work *w, void *arg HM_UNUSED)
+{
+	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->live)
+		cu_graph_give(w->alloc);
 	return CUDA_SUCCESS;
 }
 
@@ -236,9 +269,7 @@ static CUresult launch_exec(struct CUgraphExec_st *x, const struct cu_stream_ref
 		rc = reserve(x);
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	FOR_EACH_WORK(x->graph, w)
-	if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc->live)
-		cu_graph_give(w->alloc);
+	visit_all(x->graph, give_live, NULL);
 	return run(x->graph, s);
 }
 

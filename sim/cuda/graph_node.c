@@ -38,19 +38,23 @@ CU_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CU
 	return rc == CUDA_SUCCESS ? cu_leave(put(&at, &work)) : rc;
 }
 
-CU_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
-					    CUgraph child)
+static CUresult add_child(const struct place *at, CUgraph child, bool move)
 {
-	struct place at = { out, graph, deps, count };
 	struct cu_work work;
-	CUresult rc = enter_place(&at);
+	CUresult rc = enter_place(at);
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	if (!cu_handle_is(child, CU_GRAPH) || child == graph)
+	if (!cu_handle_is(child, CU_GRAPH) || child == at->graph)
 		return cu_leave(CUDA_ERROR_INVALID_VALUE);
-	rc = cu_work_of_graph(child, &work);
-	return cu_leave(rc == CUDA_SUCCESS ? put(&at, &work) : rc);
+	rc = move ? cu_work_of_moved_graph(at->graph, child, &work) : cu_work_of_graph(child, &work);
+	return cu_leave(rc == CUDA_SUCCESS ? put(at, &work) : rc);
+}
+
+CU_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
+					    CUgraph child)
+{
+	return add_child(&(struct place) { out, graph, deps, count }, child, false);
 }
 
 static CUresult add_kernel(const struct place *at, const CUDA_KERNEL_NODE_PARAMS_v2 *p)
@@ -116,7 +120,7 @@ static CUresult add_alloc(const struct place *at, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	rc = check_alloc(p);
+	rc = at->graph->owned ? CUDA_ERROR_NOT_SUPPORTED : check_alloc(p);
 	if (rc == CUDA_SUCCESS)
 		rc = cu_graph_alloc_new(p, at->graph, &work.alloc);
 	if (rc != CUDA_SUCCESS)
@@ -168,7 +172,7 @@ static CUresult add_free(const struct place *at, CUdeviceptr ptr)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	rc = cu_work_of_free(at->graph, ptr, &work);
+	rc = at->graph->owned ? CUDA_ERROR_NOT_SUPPORTED : cu_work_of_free(at->graph, ptr, &work);
 	if (rc != CUDA_SUCCESS)
 		return cu_leave(rc);
 	rc = put(at, &work);
@@ -191,6 +195,8 @@ static CUresult add_any(const struct place *at, CUgraphNodeParams *p)
 	case CU_GRAPH_NODE_TYPE_KERNEL: return add_kernel(at, &p->kernel);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return add_alloc(at, &p->alloc);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE: return add_free(at, p->free.dptr);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return add_child(at, p->graph.graph, p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
 	case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(at->out, at->graph, at->deps, at->count);
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -77,6 +77,13 @@ typedef struct CUDA_MEM_FREE_NODE_PARAMS {
 	CUdeviceptr dptr;
 } CUDA_MEM_FREE_NODE_PARAMS;
 
+/* Who the child graph belongs to once the node stands: a copy, or the graph itself, which is the parent's from then. */
+enum { CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1 };
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS {
+	CUgraph graph;
+	int ownership;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
 /* One of many kinds; the first union member keeps the size whatever else is in it. */
 typedef struct CUgraphNodeParams {
 	CUgraphNodeType type;
@@ -86,6 +93,7 @@ typedef struct CUgraphNodeParams {
 		CUDA_KERNEL_NODE_PARAMS_v2 kernel;
 		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
 		CUDA_MEM_FREE_NODE_PARAMS free;
+		CUDA_CHILD_GRAPH_NODE_PARAMS graph;
 	};
 	long long reserved2;
 } CUgraphNodeParams;
@@ -111,6 +119,7 @@ _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == 72 && offsetof(CUDA_KERNEL_
 _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 56 && offsetof(CUDA_KERNEL_NODE_PARAMS, extra) == 48,
 	       "CUDA_KERNEL_NODE_PARAMS");
 _Static_assert(sizeof(CUgraphNodeParams) == 256 && offsetof(CUgraphNodeParams, kernel) == 16, "CUgraphNodeParams");
+_Static_assert(sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS) == 16, "CUDA_CHILD_GRAPH_NODE_PARAMS");
 _Static_assert(sizeof(CUgraphEdgeData) == 8, "CUgraphEdgeData");
 _Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == 32 && offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) == 24,
 	       "CUDA_GRAPH_INSTANTIATE_PARAMS");
@@ -126,6 +135,7 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out, CUgra
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
 				  CUgraph child);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out);
 CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
 			      const CUDA_KERNEL_NODE_PARAMS *params);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps, size_t count,
