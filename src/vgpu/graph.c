@@ -1,34 +1,31 @@
 /* A graph's memory nodes are counted when it is instantiated: the sum of what they ask for is more than a launch needs,
  * where nodes free before others allocate. So the first launch must fit with the sum; from then on it counts what that
- * launch was seen to need. */
+ * launch was seen to need.
+ *
+ * Child graphs with memory nodes are those that were moved into their parents; bodies of conditional nodes have none,
+ * and an update of an instantiated graph cannot change any: rules of the driver. */
 #include "vgpu/graph.h"
 
 #include <sys/mman.h>
 
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
-#include "vgpu/pool.h"
 
-struct graph_booking {
-	struct vgpu *v; /* NULL: nothing is booked */
-	CUgraphExec exec;
-	uint64_t booked[HM_MAX_CARDS], used[HM_MAX_CARDS]; /* by device: charged; in use before the launch */
-	uint64_t devices;                                  /* a bit for each that is booked */
-};
+enum { DEEPEST_CHILD = 64 };
 
 struct need {
 	uint64_t bytes[HM_MAX_CARDS]; /* by device */
-	uint64_t devices;
+	uint64_t devices;             /* a bit for each */
 };
 
-static void add_node(struct need *n, CUgraphNode node)
+static bool sum_up(CUgraph graph, struct need *n, unsigned depth);
+
+static void add_alloc(struct need *n, CUgraphNode node)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS p;
-	CUgraphNodeType type;
 	uint64_t pages;
 
-	if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS || type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-	    REAL(cuGraphMemAllocNodeGetParams)(node, &p) != CUDA_SUCCESS || p.poolProps.location.id < 0 ||
+	if (REAL(cuGraphMemAllocNodeGetParams)(node, &p) != CUDA_SUCCESS || p.poolProps.location.id < 0 ||
 	    p.poolProps.location.id >= HM_MAX_CARDS || p.bytesize > REGION_MAX_BYTES)
 		return;
 	pages = (p.bytesize + VGPU_PAGE_BYTES - 1) / VGPU_PAGE_BYTES * VGPU_PAGE_BYTES;
@@ -36,13 +33,27 @@ static void add_node(struct need *n, CUgraphNode node)
 	n->devices |= UINT64_C(1) << p.poolProps.location.id;
 }
 
-/* False: no memory to look. */
-static bool sum_up(CUgraph graph, struct need *n)
+static bool add_node(struct need *n, CUgraphNode node, unsigned depth)
+{
+	CUgraphNodeType type;
+	CUgraph child;
+
+	if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS)
+		return true;
+	if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		add_alloc(n, node);
+	if (type != CU_GRAPH_NODE_TYPE_GRAPH || REAL(cuGraphChildGraphNodeGetGraph)(node, &child) != CUDA_SUCCESS)
+		return true;
+	return depth < DEEPEST_CHILD && sum_up(child, n, depth + 1);
+}
+
+/* False: no memory to look, or children of children without end. */
+static bool sum_up(CUgraph graph, struct need *n, unsigned depth)
 {
 	CUgraphNode *nodes;
 	size_t count = 0, bytes;
+	bool good = true;
 
-	*n = (struct need) { .devices = 0 };
 	if (REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS || count == 0)
 		return true;
 	bytes = count * sizeof(CUgraphNode);
@@ -50,11 +61,11 @@ static bool sum_up(CUgraph graph, struct need *n)
 	if (nodes == MAP_FAILED)
 		return false;
 	if (REAL(cuGraphGetNodes)(graph, nodes, &count) == CUDA_SUCCESS) {
-		for (size_t i = 0; i < HM_MIN(count, bytes / sizeof(CUgraphNode)); i++)
-			add_node(n, nodes[i]);
+		for (size_t i = 0; good && i < HM_MIN(count, bytes / sizeof(CUgraphNode)); i++)
+			good = add_node(n, nodes[i], depth);
 	}
 	munmap(nodes, bytes);
-	return true;
+	return good;
 }
 
 /* User space ends below 2^56. */
@@ -86,69 +97,109 @@ static bool remember(struct vgpu *v, CUgraphExec exec, const struct need *n)
 		r->key = key_of(exec, i);
 		r->bytes = n->bytes[i];
 		track_put(&v->track, r);
-		atomic_fetch_or(&v->graph_devices, UINT64_C(1) << i);
 	}
 	return true;
 }
 
-/* An instantiation that uploads has taken its memory already. */
-static bool settle_all(struct vgpu *v, uint64_t devices)
+bool graph_need_of(struct vgpu *v, CUgraphExec exec, CUdevice device, struct graph_seen *out)
 {
-	bool fits = true;
+	uint64_t key = key_of(exec, (unsigned)device);
+	const struct record *r = track_hold(&v->track, TRACK_GRAPH, key);
 
-	for (int i = 0; devices >> i != 0; i++) {
-		if ((devices >> i & 1) != 0)
-			fits = pool_settle_graphs(v, i, 0) && fits;
-	}
-	return fits;
+	if (r == NULL)
+		return false;
+	*out = (struct graph_seen) { r->bytes, r->refs };
+	track_release(&v->track, TRACK_GRAPH, key);
+	return true;
 }
 
-static CUresult instantiated(CUresult rc, CUgraphExec *out, CUgraph graph)
+void graph_learn(struct vgpu *v, CUgraphExec exec, CUdevice device, const struct graph_seen *seen)
 {
-	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
-	struct need n;
+	uint64_t key = key_of(exec, (unsigned)device);
+	struct record *r = track_hold(&v->track, TRACK_GRAPH, key);
 
-	if (v == NULL)
+	if (r == NULL)
+		return;
+	r->bytes = HM_MIN(r->bytes, seen->bytes);
+	r->refs = seen->epoch;
+	track_release(&v->track, TRACK_GRAPH, key);
+}
+
+struct instantiation {
+	struct vgpu *v; /* NULL: no limits, or the graph has no memory nodes */
+	struct need need;
+	struct graph_flight flights[HM_MAX_CARDS];
+	uint64_t open; /* devices of the flights: one that uploads takes its memory at once */
+};
+
+static void close_all(struct instantiation *i)
+{
+	struct graph_seen seen;
+
+	for (unsigned d = 0; i->open >> d != 0; d++) {
+		if ((i->open >> d & 1) != 0)
+			graph_memory_close(i->v, &i->flights[d], &seen);
+	}
+}
+
+/* Before the driver is asked. */
+static CUresult begin(struct instantiation *i, CUgraph graph, unsigned long long flags)
+{
+	*i = (struct instantiation) { .v = vgpu_get() };
+	if (i->v == NULL)
+		return CUDA_SUCCESS;
+	if (!sum_up(graph, &i->need, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	atomic_fetch_or(&i->v->graph_devices, i->need.devices);
+	if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0)
+		return CUDA_SUCCESS;
+	for (int d = 0; i->need.devices >> d != 0; d++) {
+		if ((i->need.devices >> d & 1) == 0)
+			continue;
+		if (!graph_memory_open(i->v, d, i->need.bytes[d], 0, &i->flights[d])) {
+			close_all(i);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		i->open |= UINT64_C(1) << d;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult finish(struct instantiation *i, CUresult rc, CUgraphExec *out)
+{
+	if (i->v == NULL)
 		return rc;
-	if (sum_up(graph, &n) && remember(v, *out, &n) && settle_all(v, n.devices))
+	close_all(i);
+	if (rc != CUDA_SUCCESS || remember(i->v, *out, &i->need))
 		return rc;
 	cuGraphExecDestroy(*out);
-	for (int i = 0; n.devices >> i != 0; i++) {
-		if ((n.devices >> i & 1) != 0)
-			cuDeviceGraphMemTrim(i);
-	}
 	*out = NULL;
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-VGPU_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *log,
-					size_t log_bytes)
-{
-	return instantiated(REAL(cuGraphInstantiate)(out, graph, error_node, log, log_bytes), out, graph);
-}
+/* A call that instantiates `graph` into `out`. */
+#define INSTANTIATES(name, params, args, flags)                                                                        \
+	VGPU_EXPORT CUresult name params                                                                               \
+	{                                                                                                              \
+		struct instantiation i;                                                                                \
+		CUresult rc = begin(&i, graph, flags);                                                                 \
+                                                                                                                       \
+		return rc == CUDA_SUCCESS ? finish(&i, REAL(name) args, out) : rc;                                     \
+	}
 
-VGPU_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *log,
-					   size_t log_bytes)
-{
-	return instantiated(REAL(cuGraphInstantiate_v2)(out, graph, error_node, log, log_bytes), out, graph);
-}
-
-VGPU_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
-{
-	return instantiated(REAL(cuGraphInstantiateWithFlags)(out, graph, flags), out, graph);
-}
-
-VGPU_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
-						  CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	return instantiated(REAL(cuGraphInstantiateWithParams)(out, graph, params), out, graph);
-}
-
-VGPU_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
-						       CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	return instantiated(REAL(cuGraphInstantiateWithParams_ptsz)(out, graph, params), out, graph);
-}
+INSTANTIATES(cuGraphInstantiate,
+	     (CUgraphExec * out, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
+	     (out, graph, error_node, log, log_bytes), 0)
+INSTANTIATES(cuGraphInstantiate_v2,
+	     (CUgraphExec * out, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
+	     (out, graph, error_node, log, log_bytes), 0)
+INSTANTIATES(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
+	     (out, graph, flags), flags)
+INSTANTIATES(cuGraphInstantiateWithParams, (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	     (out, graph, params), params != NULL ? params->flags : 0)
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz,
+	     (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params), (out, graph, params),
+	     params != NULL ? params->flags : 0)
 
 VGPU_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
@@ -158,135 +209,4 @@ VGPU_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 	if (v != NULL && exec != NULL && v->graph_devices != 0)
 		forget(v, exec);
 	return REAL(cuGraphExecDestroy)(exec);
-}
-
-/* What the graph's next launch needs of a device; 0: it has no memory nodes there. */
-static uint64_t need_of(struct vgpu *v, CUgraphExec exec, unsigned device)
-{
-	struct record *r = track_hold(&v->track, TRACK_GRAPH, key_of(exec, device));
-	uint64_t bytes = r != NULL ? r->bytes : 0;
-
-	if (r != NULL)
-		track_release(&v->track, TRACK_GRAPH, key_of(exec, device));
-	return bytes;
-}
-
-static void learn(struct vgpu *v, CUgraphExec exec, unsigned device, uint64_t bytes)
-{
-	struct record *r = track_hold(&v->track, TRACK_GRAPH, key_of(exec, device));
-
-	if (r == NULL)
-		return;
-	r->bytes = HM_MIN(r->bytes, bytes);
-	track_release(&v->track, TRACK_GRAPH, key_of(exec, device));
-}
-
-/* What is reserved and not in use serves the launch first. */
-static CUresult book_device(struct graph_booking *g, int device, uint64_t need)
-{
-	struct vgpu_card *card = vgpu_card_of(g->v, device);
-	uint64_t reserved = 0;
-
-	if (card == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pool_graph_memory(device, &reserved, &g->used[device]);
-	reserved = reserved > g->used[device] ? reserved - g->used[device] : 0;
-	g->booked[device] = need > reserved ? need - reserved : 0;
-	if (!booking_charge(g->v, card, g->booked[device]))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	g->devices |= UINT64_C(1) << device;
-	return CUDA_SUCCESS;
-}
-
-static void cancel(struct graph_booking *g)
-{
-	for (int i = 0; g->devices >> i != 0; i++) {
-		if ((g->devices >> i & 1) != 0)
-			vgpu_uncharge(g->v, vgpu_card_of(g->v, i), g->booked[i]);
-	}
-}
-
-static CUresult graph_open(struct graph_booking *g, CUgraphExec exec, CUstream stream, bool per_thread)
-{
-	struct vgpu *v = vgpu_get();
-	uint64_t devices = v != NULL ? v->graph_devices : 0;
-
-	g->v = NULL;
-	g->devices = 0;
-	if (HM_LIKELY(devices == 0) || exec == NULL || stream_is_capturing(stream, per_thread))
-		return CUDA_SUCCESS;
-	g->v = v;
-	g->exec = exec;
-	for (int i = 0; devices >> i != 0; i++) {
-		uint64_t need = (devices >> i & 1) != 0 ? need_of(v, exec, (unsigned)i) : 0;
-		CUresult rc = need != 0 ? book_device(g, i, need) : CUDA_SUCCESS;
-
-		if (rc != CUDA_SUCCESS) {
-			cancel(g);
-			return rc;
-		}
-	}
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_close(struct graph_booking *g, CUresult rc)
-{
-	if (g->v == NULL)
-		return rc;
-	if (rc != CUDA_SUCCESS) {
-		cancel(g);
-		return rc;
-	}
-	for (int i = 0; g->devices >> i != 0; i++) {
-		uint64_t reserved = 0, used = 0;
-
-		if ((g->devices >> i & 1) == 0)
-			continue;
-		pool_settle_graphs(g->v, i, g->booked[i]);
-		if (pool_graph_memory(i, &reserved, &used) && reserved > g->used[i])
-			learn(g->v, g->exec, (unsigned)i, reserved - g->used[i]);
-	}
-	return rc;
-}
-
-CUresult graph_launch(CUgraphExec exec, CUstream stream)
-{
-	struct graph_booking g;
-	CUresult rc = graph_open(&g, exec, stream, false);
-
-	return rc == CUDA_SUCCESS ? graph_close(&g, REAL(cuGraphLaunch)(exec, stream)) : rc;
-}
-
-CUresult graph_launch_ptsz(CUgraphExec exec, CUstream stream)
-{
-	struct graph_booking g;
-	CUresult rc = graph_open(&g, exec, stream, true);
-
-	return rc == CUDA_SUCCESS ? graph_close(&g, REAL(cuGraphLaunch_ptsz)(exec, stream)) : rc;
-}
-
-VGPU_EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
-{
-	struct graph_booking g;
-	CUresult rc = graph_open(&g, exec, stream, false);
-
-	return rc == CUDA_SUCCESS ? graph_close(&g, REAL(cuGraphUpload)(exec, stream)) : rc;
-}
-
-VGPU_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
-{
-	struct graph_booking g;
-	CUresult rc = graph_open(&g, exec, stream, true);
-
-	return rc == CUDA_SUCCESS ? graph_close(&g, REAL(cuGraphUpload_ptsz)(exec, stream)) : rc;
-}
-
-VGPU_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-	CUresult rc = REAL(cuDeviceGraphMemTrim)(device);
-	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
-
-	if (v != NULL && v->graph_devices != 0)
-		pools_refresh(v);
-	return rc;
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "vgpu/booking.h"
+#include "vgpu/graph_memory.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
 #include "vgpu/throttle.h"
@@ -19,32 +20,11 @@ void pools_unlock(struct vgpu *v)
 	atomic_store(&v->pool_lock, 0);
 }
 
-/* Stands for the graphs of a device; no pool has an address so low. */
-static CUmemoryPool pool_of_graphs(CUdevice device)
-{
-	return (CUmemoryPool)((uintptr_t)device + 1); // NOLINT
-}
-
-static bool is_graphs(CUmemoryPool pool)
-{
-	return (uintptr_t)pool - 1 < VGPU_DEVICES;
-}
-
-static CUresult graph_attribute(CUmemoryPool pool, CUmemPool_attribute which, cuuint64_t *out)
-{
-	CUgraphMem_attribute its = which == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-					   ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
-					   : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
-
-	return REAL(cuDeviceGetGraphMemAttribute)((CUdevice)((uintptr_t)pool - 1), its, out);
-}
-
 bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out)
 {
 	cuuint64_t value = 0;
 
-	if ((is_graphs(pool) ? graph_attribute(pool, which, &value)
-			     : REAL(cuMemPoolGetAttribute)(pool, which, &value)) != CUDA_SUCCESS)
+	if (REAL(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS)
 		return false;
 	*out = value;
 	return true;
@@ -68,12 +48,11 @@ struct record *pool_add(struct vgpu *v, CUmemoryPool pool, CUdevice device, bool
 {
 	struct vgpu_card *card = on_host ? NULL : vgpu_card_of(v, device);
 	struct record *r = track_new(&v->track);
-	cuuint64_t threshold = UINT64_MAX; /* of graphs: only a trim gives back */
+	cuuint64_t threshold = UINT64_MAX;
 
 	if (r == NULL)
 		return NULL;
-	if (!is_graphs(pool))
-		REAL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+	REAL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 	r->kind = TRACK_POOL;
 	r->key = (uintptr_t)pool;
 	r->card = (uint8_t)(card != NULL ? card - v->cards : 0);
@@ -100,33 +79,6 @@ bool pool_charge_owed(struct vgpu *v, struct vgpu_card *card, uint64_t owed)
 		return true;
 	vgpu_charge_taken(v, card, owed);
 	return false;
-}
-
-bool pool_graph_memory(CUdevice device, uint64_t *reserved, uint64_t *used)
-{
-	CUmemoryPool pool = pool_of_graphs(device);
-
-	return pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) &&
-	       pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
-}
-
-bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked)
-{
-	CUmemoryPool pool = pool_of_graphs(device);
-	struct vgpu_card *card = vgpu_card_of(v, device);
-	uint64_t reserved, owed = 0;
-	struct record *r;
-
-	if (card == NULL)
-		return false;
-	pools_lock(v);
-	r = pool_find(v, pool);
-	if (r == NULL)
-		r = pool_add(v, pool, device, false);
-	if (r != NULL && pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
-		owed = pool_take_growth(v, r, reserved, booked);
-	pools_unlock(v);
-	return pool_charge_owed(v, card, owed);
 }
 
 /* A synchronisation may give back what is reserved above the threshold and not in use. */
@@ -170,6 +122,7 @@ static void refresh_visited(const struct record *r, void *arg)
 void pools_refresh(struct vgpu *v)
 {
 	track_each(&v->track, refresh_visited, v);
+	graph_memory_refresh_all(v);
 }
 
 /* True: it has ended. */

@@ -12,14 +12,8 @@ bool stream_is_capturing(CUstream stream, bool per_thread);
 
 /* A pool's allocation has been freed; the record is freed too. */
 void pool_pointer_freed(struct vgpu *v, struct record *r);
-/* Reads again what all pools hold: a synchronisation may have given memory back. */
+/* Reads again what all pools hold, and all graphs: a synchronisation may have given memory back. */
 void pools_refresh(struct vgpu *v);
-
-/* The memory of a device's graphs counts as a pool. Makes its charge what is reserved, of which `booked` bytes are
- * charged already. False: over the limit; it is charged all the same. */
-bool pool_settle_graphs(struct vgpu *v, CUdevice device, uint64_t booked);
-/* False: the driver does not say. */
-bool pool_graph_memory(CUdevice device, uint64_t *reserved, uint64_t *used);
 
 /* For pool_alloc.c. Records of pools change only under the pools' lock. Their `bytes` are what the pool is charged for,
  * `refs` its live allocations, `owner` its device, `mappings` its release threshold in pages of 2 MiB; `small` marks

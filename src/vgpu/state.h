@@ -32,6 +32,13 @@ struct vgpu_overhead {
 	uint32_t pid_count;                /* 0: not known */
 };
 
+/* See graph_memory.c. Changes under graph_lock. */
+struct vgpu_graphs {
+	uint64_t charged, promised, needed;
+	uint32_t flights; /* launches under way */
+	uint32_t epoch;
+};
+
 struct vgpu_card {
 	struct limit_card limit;
 	int region_card;       /* negative: not in the region; nothing may be allocated on it */
@@ -59,6 +66,9 @@ struct vgpu {
 	_Atomic bool pools_idle; /* some pool may give memory back at the next synchronisation */
 	_Atomic uint64_t primary[VGPU_DEVICES];
 	_Atomic uint64_t graph_devices; /* a bit for each device on which graphs have memory nodes */
+	_Atomic uint32_t graph_lock;
+	uint32_t graph_trims;                    /* under way */
+	struct vgpu_graphs graphs[HM_MAX_CARDS]; /* by CUDA device */
 	_Atomic uint32_t overhead_lock;
 	uint32_t nvml; /* for measuring; see overhead.c */
 	_Atomic uint64_t measure_after_ns;

@@ -27,7 +27,7 @@ enum track_kind {
 	TRACK_BIND,  /* of a handle to a multicast object; `bytes` is the object's record, not a charge */
 	TRACK_GREEN, /* the CUcontext of a green context; `owner` is its device, nothing is charged */
 	TRACK_TILE,  /* of a sparse array, with memory mapped into it; `bytes` is the array's record, not a charge */
-	TRACK_GRAPH, /* an instantiated graph with memory nodes: `bytes` is what a launch needs, not a charge */
+	TRACK_GRAPH, /* an instantiated graph with memory nodes, see graph.h; nothing is charged */
 };
 
 struct record {

@@ -1,4 +1,6 @@
 """Memory of graphs: charged when it comes, with the launch, for what the device's graphs have reserved."""
+import json
+import select
 import sys
 
 import pytest
@@ -198,3 +200,162 @@ print(json.dumps([used(), reserved(1), reserved(0)]))
 start(0)
 """)
     assert got == [40 * MIB, 40 * MIB, 0]
+
+
+CHILDREN = GRAPHS + r"""
+class NodeParams(c.Structure):
+    _fields_ = [("type", c.c_int), ("zero", c.c_int * 3), ("words", c.c_uint64 * 29), ("last", c.c_uint64)]
+assert c.sizeof(NodeParams) == 256
+def move(parent, child, call="cuGraphAddNode"):
+    "The child graph becomes a node of the parent."
+    node, p = c.c_void_p(), NodeParams(type=4)
+    p.words[0], p.words[1] = child.value, 1
+    args = (c.byref(node), parent, None, *([None] if call.endswith("_v2") else []), c.c_size_t(0), c.byref(p))
+    ok(getattr(cuda, call)(*args))
+def empty_graph():
+    g = c.c_void_p()
+    ok(cuda.cuGraphCreate(c.byref(g), 0))
+    return g
+"""
+
+
+@pytest.mark.parametrize("call", ["cuGraphAddNode", "cuGraphAddNode_v2"])
+def test_memory_nodes_of_children_are_counted_before_the_launch(container, node, call):
+    """Two levels down, beside a node of the parent's own."""
+    c = container(64 * MIB)
+    child = c.start([sys.executable, "-c", "from driver import *\n" + CHILDREN + f"""
+start()
+def nested(*sizes):
+    (inner, _), (middle, _), (outer, _) = (graph(size) for size in sizes)
+    move(middle, inner, {call!r})
+    move(outer, middle, {call!r})
+    code, x = instantiate(outer)
+    ok(code)
+    return x
+fits, big = nested(20 * MIB, 10 * MIB, 20 * MIB), nested(30 * MIB, 20 * MIB, 20 * MIB)
+codes = [launch(fits), launch(big)]
+print(os.getpid(), codes == [0, OUT_OF_MEMORY], reserved(), used(), flush=True)
+input()
+"""])
+    pid, refused, reserved, used = child.stdout.readline().split()
+    assert refused == "True" and int(reserved) == int(used) <= 50 * MIB
+    assert [p["bytes"] for p in node.status()["cards"][0]["processes"] if p["pid"] == int(pid)] == [int(reserved)]
+    s = c.snapshot()["cards"][0]
+    assert s["used"] == int(reserved) and s["peak"] <= 64 * MIB
+    child.communicate("\n")
+
+
+def test_a_copied_child_has_no_memory(container):
+    """The driver copies only graphs without memory nodes: there is nothing to count."""
+    got = container(64 * MIB).python(CHILDREN + """
+start()
+ok(alloc(64 * MIB)[0])
+node, parent, plain = c.c_void_p(), empty_graph(), empty_graph()
+ok(cuda.cuGraphAddEmptyNode(c.byref(node), plain, None, c.c_size_t(0)))
+ok(cuda.cuGraphAddChildGraphNode(c.byref(node), parent, None, c.c_size_t(0), plain))
+memory = cuda.cuGraphAddChildGraphNode(c.byref(node), parent, None, c.c_size_t(0), graph(2 * MIB)[0])
+code, x = instantiate(parent)
+print(json.dumps([code, launch(x), memory]))
+""")
+    assert got == [0, 0, 801]
+
+
+@pytest.mark.parametrize("launches", [2, 5])
+def test_memory_that_a_launch_gives_back_first_is_not_counted_twice(container, launches):
+    """AUTO_FREE_ON_LAUNCH: what the last launch left in use serves the next one."""
+    got = container(64 * MIB).python(GRAPHS + f"""
+start()
+code, x = instantiate(graph(40 * MIB, free=False)[0], 1)
+ok(code)
+codes = [launch(x) for _ in range({launches})]
+full = used()
+other = instantiate(graph(30 * MIB)[0])[1]
+print(json.dumps([codes, full, launch(other), reserved(), used(), launch(instantiate(graph(20 * MIB)[0])[1])]))
+""")
+    assert got == [[0] * launches, 40 * MIB, 2, 40 * MIB, 40 * MIB, 0]
+
+
+def test_an_instantiation_that_uploads_is_charged_before(container):
+    c = container(64 * MIB)
+    got = c.python(GRAPHS + """
+start()
+def upload(g):
+    x, params = c.c_void_p(), (c.c_uint64 * 4)(2)
+    return cuda.cuGraphInstantiateWithParams(c.byref(x), g, params), x
+good, x = upload(graph(40 * MIB)[0])
+held = used(), reserved()
+bad, y = upload(graph(80 * MIB)[0])
+high = c.c_uint64()
+ok(cuda.cuDeviceGetGraphMemAttribute(0, 3, c.byref(high)))
+print(json.dumps([good, held, launch(x), bad, y.value, high.value, used()]))
+""")
+    assert got == [0, [40 * MIB, 40 * MIB], 0, 2, None, 40 * MIB, 40 * MIB]
+    assert c.snapshot()["cards"][0]["peak"] == 40 * MIB
+
+
+RACE = GRAPHS + """
+import json, random, threading
+ctx = start()
+LIMIT = 64 * MIB
+over, codes = [], []
+def racer(number):
+    rng = random.Random(number)
+    ok(cuda.cuCtxSetCurrent(ctx))
+    mine = [instantiate(graph(size * MIB)[0])[1] for size in (10, 24, 40)]
+    stream = c.c_void_p()
+    ok(cuda.cuStreamCreate(c.byref(stream), 1))
+    for _ in range(300):
+        what = rng.randrange(8)
+        if what == 0:
+            ok(cuda.cuDeviceGraphMemTrim(0))
+        elif what == 1:
+            code, p = alloc(rng.choice([4, 20, 30]) * MIB)
+            if code == 0:
+                ok(free(p))
+        else:
+            codes.append(cuda.cuGraphLaunch(rng.choice(mine), stream))
+"""
+
+
+def test_launches_that_race_for_free_graph_memory_never_pass_the_limit(container, node):
+    """By the region, and by the driver's own books, looked at all the while."""
+    c = container(64 * MIB)
+    child = c.start([sys.executable, "-c", "from driver import *\n" + RACE + """
+threads = [threading.Thread(target=racer, args=(i,)) for i in range(6)]
+print(os.getpid(), flush=True)
+[t.start() for t in threads]
+[t.join() for t in threads]
+ok(cuda.cuCtxSynchronize())
+print(json.dumps([sorted(set(codes)), used(), reserved()]), flush=True)
+ok(cuda.cuDeviceGraphMemTrim(0))
+print(used(), alloc(64 * MIB)[0], flush=True)
+input()
+"""])
+    pid, most = int(child.stdout.readline()), 0
+    while child.poll() is None and not select.select([child.stdout], [], [], 0)[0]:
+        most = max([most, *[p["bytes"] for p in node.status()["cards"][0]["processes"] if p["pid"] == pid]])
+    codes, used, reserved = json.loads(child.stdout.readline())
+    assert set(codes) <= {0, 2} and 0 in codes and used == reserved
+    assert child.stdout.readline() == "0 0\n"
+    assert 0 < most <= 64 * MIB
+    assert c.snapshot()["cards"][0]["peak"] <= 64 * MIB
+    child.communicate("\n")
+
+
+def test_a_race_refuses_nothing_that_fits_one_after_the_other(container):
+    """Each launch fits beside all others: waiting must not become a refusal."""
+    got = container(64 * MIB).python(GRAPHS + """
+import threading
+ctx = start()
+codes = []
+def racer():
+    ok(cuda.cuCtxSetCurrent(ctx))
+    x = instantiate(graph(60 * MIB)[0])[1]
+    for _ in range(200):
+        codes.append(cuda.cuGraphLaunch(x, None))
+threads = [threading.Thread(target=racer) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(json.dumps([sorted(set(codes)), used(), reserved()]))
+""")
+    assert got == [[0], 60 * MIB, 60 * MIB]
