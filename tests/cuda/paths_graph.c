@@ -133,7 +133,7 @@ static void run_captured(void)
 	fill_graphs(take_captured, give_node);
 }
 
-/* A graph in a graph. */
+/* A graph that was moved into a graph: with memory nodes it may not be copied there. */
 static CUresult take_child(uint64_t *out, size_t bytes)
 {
 	CUdeviceptr at = 0;
@@ -142,13 +142,15 @@ static CUresult take_child(uint64_t *out, size_t bytes)
 	CUgraphNode node;
 
 	OK(cuGraphCreate(&graph, 0));
-	SUPPORTED(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_GRAPH };
+
+	p.graph = (CUDA_CHILD_GRAPH_NODE_PARAMS) { child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
+	SUPPORTED(cuGraphAddNode(&node, graph, NULL, 0, &p));
 	SUPPORTED(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	CUresult rc = cuGraphLaunch(exec, NULL);
 
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
-	OK(cuGraphDestroy(child));
 	*out = at;
 	return rc;
 }
