@@ -1,4 +1,6 @@
 /* Linear memory: cuMemAlloc and what is like it. */
+#include <stdlib.h>
+
 #include "fill.h"
 #include "paths.h"
 #include "views.h"
@@ -184,6 +186,42 @@ static void run_cuda2_views(void)
 	HOLDS(free_bytes <= cap, "cuMemGetInfo shows %u free, the limit is %zu", free_bytes, check_limit());
 }
 
+/* A limit above what the card has (only where the environment asks for it): sixteenths of it, but for what the context
+ * takes. Those that the card cannot hold can be used and freed as the others. */
+static void run_oversubscribe(void)
+{
+	enum { SOME_BYTES = 64 << 20 };
+	static CUdeviceptr p[17];
+	CUresult rc = CUDA_SUCCESS;
+	unsigned char last = 0;
+	size_t n = 0;
+
+	if (getenv("CUDA_OVERSUBSCRIBE") == NULL)
+		check_not_available("it is run with a limit above the card's memory alone");
+	check_use(0);
+	if (!managed())
+		check_not_available("this card cannot page managed memory");
+	size_t start = views_used(0);
+
+	while (n < HM_COUNT(p) && rc == CUDA_SUCCESS) {
+		rc = cuMemAlloc_v2(&p[n], fill_piece());
+		n += rc == CUDA_SUCCESS;
+	}
+	HOLDS(n == 15 || n == 16, "%zu sixteenths of the limit can be had", n);
+	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "the answer beyond is %d", rc);
+	if (n == 0)
+		return;
+	OK(cuMemsetD8_v2(p[n - 1], 7, SOME_BYTES));
+	OK(cuMemcpyDtoH_v2(&last, p[n - 1] + SOME_BYTES - 1, 1));
+	HOLDS(last == 7, "the last byte written is %d", last);
+	rc = cuMemFreeAsync(p[--n], NULL);
+	HOLDS(rc == CUDA_SUCCESS, "cuMemFreeAsync of what the card has no room for: %d", rc);
+	OK(cuCtxSynchronize());
+	while (n > 0)
+		OK(cuMemFree_v2(p[--n]));
+	HOLDS(views_used(0) == start, "%zu are in use after, %zu were before", views_used(0), start);
+}
+
 const struct path paths_linear[] = {
 	{ "alloc", run_alloc, BARE_BREAKS },
 	{ "alloc-small", run_small, BARE_BREAKS },
@@ -193,5 +231,6 @@ const struct path paths_linear[] = {
 	{ "cuda2-alloc-pitch", run_cuda2_pitch, BARE_BREAKS },
 	{ "mistakes", run_mistakes, BARE_PASSES },
 	{ "cuda2-views", run_cuda2_views, BARE_BREAKS },
+	{ "oversubscribe", run_oversubscribe, BARE_BREAKS },
 	{ 0 },
 };

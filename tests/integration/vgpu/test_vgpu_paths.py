@@ -92,6 +92,20 @@ def test_with_the_environment_of_hami(node, short_tmp, name, ends):
     assert status == paths.PASSED, said
 
 
+def test_oversubscription(node, short_tmp):
+    """The one path that needs a limit above the card's memory."""
+    limit = node.status()["cards"][0]["total_bytes"] * 5 // 4
+    box = {"LD_PRELOAD": str(BUILD / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": str(limit),
+           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache")}
+    asked = {"CUDA_OVERSUBSCRIBE": "true"}
+    status, said = run_plainly(node, "oversubscribe", {**paths.environment(limit, 0, bare=True), **asked})
+    assert status == paths.BROKEN and "sixteenths" in said
+    status, said = run_plainly(node, "oversubscribe", {**paths.environment(limit, 0), **box})
+    assert status == paths.NOT_AVAILABLE
+    status, said = run_plainly(node, "oversubscribe", {**paths.environment(limit, 0), **box, **asked})
+    assert status == paths.PASSED, said
+
+
 def test_a_program_that_is_not_there():
     done = subprocess.run([PROGRAM, "no-such-path"], env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim")}, capture_output=True,
                           text=True, check=False)
