@@ -7,7 +7,7 @@ PRESET ?= release
 .PHONY: all demo test test-cluster test-fresh bench fuzz format check coverage gpu-check install clean help
 
 all: ## build the release into build/ (PRESET=dev, asan, clang, coverage or aarch64: into build/<preset>/)
-	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(filter aarch64,$(PRESET))
+	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(if $(filter aarch64,$(PRESET)),guests)
 	@tools/build $(PRESET)
 
 demo: ## two containers, one card: see each held to its slice (GPU=real: on this machine's own card)

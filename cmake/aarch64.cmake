@@ -1,4 +1,4 @@
-# Toolchain: aarch64 from x86-64 by Debian's cross compiler; programs run under qemu. tools/setup aarch64 installs both,
+# Toolchain: aarch64 from x86-64 by Debian's cross compiler; programs run under qemu. tools/setup guests installs both,
 # and puts cmocka for arm64 into its cache.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -187,6 +187,28 @@ def test_hami_smi_shows_the_holder_until_it_is_killed(node):
     node.delete("shown")
 
 
+def test_a_container_that_ruins_its_region_harms_itself_alone(node):
+    """It gets nothing more, and is shown with what is wrong; agent, hami-smi and neighbour go on."""
+    mib = slice_bytes(node) // MIB // 3
+    script = f"{PROBE} alloc {mib} --hold 1000 & echo $! > /tmp/pid; wait; exec sleep 1000"
+    node.create(Pod.one("vandal", SHELL + [script]), Pod.one("neighbour", SHELL + [script]))
+    node.wait_running(["vandal", "neighbour"])
+    region = "/run/hami-vgpu/usage/region"
+
+    def used(pod):
+        return vgpu_of(node, pod)["cards"][0]["memory_used"]
+    wait_until("both hold their memory", 30, lambda: min(used("vandal"), used("neighbour")) >= mib * MIB, every=0.2)
+    for harm in (f"head -c 20000 /dev/urandom > {region}", f": > {region}"):
+        node.execute("vandal", SHELL + [harm])
+        assert vgpu_of(node, "vandal")["usage"]["state"] != "ok", harm
+        answer = probe_json(node.execute("vandal", [PROBE, "alloc", "1"]))
+        assert answer["name"] == "CUDA_ERROR_OUT_OF_MEMORY", harm
+    assert used("neighbour") >= mib * MIB
+    node.execute("neighbour", SHELL + ["kill -9 $(cat /tmp/pid)"])
+    wait_until("the agent still gives back what the dead held", 10, lambda: used("neighbour") == 0)
+    node.delete("vandal", "neighbour")
+
+
 def test_pods_beyond_the_slots_wait(node):
     """Every slot is taken once, no two containers share one, and the one too many waits."""
     total = node.allocatable()

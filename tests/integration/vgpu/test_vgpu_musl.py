@@ -9,7 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 
-pytestmark = pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="no musl-gcc (tools/setup test)")
+pytestmark = pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="no musl-gcc (tools/setup guests)")
 
 
 @pytest.fixture
