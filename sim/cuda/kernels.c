@@ -74,6 +74,15 @@ static CUresult run_touch(unsigned device, const struct cu_launch *l, uint64_t *
 	return CUDA_SUCCESS;
 }
 
+/* meet(u32 *count, u64 ns): counts itself in, waits until two have, then runs for ns. Here the address alone says who
+ * meets. */
+static CUresult run_meet(unsigned device, const struct cu_launch *l, uint64_t *busy_ns)
+{
+	(void)device;
+	*busy_ns = HM_MAX(l->params[1], (uint64_t)1);
+	return CUDA_SUCCESS;
+}
+
 static const struct {
 	const char *name;
 	unsigned params;
@@ -81,6 +90,7 @@ static const struct {
 } kernels[] = {
 	{ "busy_ns", 1, run_busy },
 	{ "touch", 2, run_touch },
+	{ "meet", 2, run_meet },
 };
 
 CUresult cu_kernel_run(unsigned device, const struct cu_launch *l, uint64_t *busy_ns)
@@ -91,4 +101,11 @@ CUresult cu_kernel_run(unsigned device, const struct cu_launch *l, uint64_t *bus
 		if (strcmp(e->name, kernels[i].name) == 0 && e->params == kernels[i].params)
 			return kernels[i].run(device, l, busy_ns);
 	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+uint64_t cu_kernel_meets(const struct cu_launch *l)
+{
+	const struct ptx_entry *e = l->function->entry;
+
+	return e->params == 2 && strcmp(e->name, "meet") == 0 ? l->params[0] : 0;
 }

@@ -21,6 +21,9 @@ unsigned cu_resident_blocks(unsigned device, unsigned threads, uint64_t shared_b
 /* How often the card is filled until all blocks have run. */
 uint64_t cu_kernel_waves(unsigned device, const struct cu_launch *l);
 
+/* The key of the meeting for which the kernel waits at its begin; 0: it does not. */
+uint64_t cu_kernel_meets(const struct cu_launch *l);
+
 /* Does the kernel's work on memory and says how long it occupies the card. ILLEGAL_ADDRESS where it would touch what
  * is not its; NOT_SUPPORTED where the name is not known. */
 CUresult cu_kernel_run(unsigned device, const struct cu_launch *l, uint64_t *busy_ns);

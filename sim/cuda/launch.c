@@ -83,7 +83,7 @@ CUresult cu_launch_run(const struct cu_launch *l, const struct cu_stream_ref *s)
 		s->ctx->sticky = rc;
 		return CUDA_SUCCESS;
 	}
-	return rc == CUDA_SUCCESS ? cu_stream_submit(s, busy_ns) : rc;
+	return rc == CUDA_SUCCESS ? cu_stream_submit(s, busy_ns, cu_kernel_meets(l)) : rc;
 }
 
 /* On a capturing stream a node, else work. */

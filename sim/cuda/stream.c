@@ -30,10 +30,10 @@ CUresult cu_stream_get(struct CUctx_st *ctx, CUstream stream, bool per_thread, s
 	return cu_context_usable(stream->ctx);
 }
 
-CUresult cu_stream_submit(const struct cu_stream_ref *s, uint64_t busy_ns)
+CUresult cu_stream_submit(const struct cu_stream_ref *s, uint64_t busy_ns, uint64_t meets)
 {
 	uint64_t ticket;
-	CUresult rc = cu_code(sim_work_submit(cu.devices[s->ctx->device].card, busy_ns, &ticket));
+	CUresult rc = cu_code(sim_work_submit_meeting(cu.devices[s->ctx->device].card, meets, busy_ns, &ticket));
 
 	if (rc != CUDA_SUCCESS) {
 		s->ctx->sticky = rc;

@@ -37,8 +37,8 @@ CUresult cu_stream_new(struct CUctx_st *ctx, unsigned flags, int priority, CUstr
  * such stream; a stream of another context than the current is fine, and its context is the ref's. */
 CUresult cu_stream_get(struct CUctx_st *ctx, CUstream stream, bool per_thread, struct cu_stream_ref *out);
 
-/* Queues busy_ns on the card behind the stream's work. */
-CUresult cu_stream_submit(const struct cu_stream_ref *s, uint64_t busy_ns);
+/* Queues busy_ns on the card behind the stream's work. meets: a kernel that waits for another (0: none). */
+CUresult cu_stream_submit(const struct cu_stream_ref *s, uint64_t busy_ns, uint64_t meets);
 
 /* What the stream must wait for: its own work; the legacy default stream, that of all the context's streams. */
 uint64_t cu_stream_ticket(const struct cu_stream_ref *s);

@@ -118,7 +118,9 @@ void sim_share_clear(struct sim_card *c, unsigned process)
 	STORE(s->context_bytes, 0);
 	STORE(s->submitted_ns, 0);
 	STORE(s->done_ns, 0);
+	STORE(s->spun_ns, 0);
 	STORE(s->sample_done_ns, 0);
+	s->gate_count = 0;
 	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
 		used += LOAD(c->shares[i].data_bytes) + LOAD(c->shares[i].context_bytes);
 	STORE(c->used_bytes, used);
@@ -137,6 +139,93 @@ static uint64_t pending(const struct sim_card *c, unsigned process)
 	uint64_t submitted = LOAD(s->submitted_ns), done = LOAD(s->done_ns);
 
 	return submitted > done ? submitted - done : 0;
+}
+
+/* ---- Kernels that wait for each other */
+
+static const struct sim_gate *first_gate(const struct sim_share *s)
+{
+	return s->gate_count > 0 ? &s->gates[s->gate_first % SIM_GATES] : NULL;
+}
+
+bool sim_engine_spins(const struct sim_node *n, unsigned card, unsigned process)
+{
+	const struct sim_share *s = &n->cards[card].shares[process];
+	const struct sim_gate *g = first_gate(s);
+
+	if (g == NULL || g->at != LOAD(s->done_ns))
+		return false;
+	return LOAD(n->meetings[g->meeting].arrived) + (g->arrived ? 0 : 1) < 2;
+}
+
+bool sim_engine_meet(struct sim_node *n, unsigned card, unsigned process, uint64_t key)
+{
+	struct sim_share *s = &n->cards[card].shares[process];
+	unsigned i;
+
+	if (s->gate_count == SIM_GATES)
+		return false;
+	for (i = 0; i < SIM_MEETINGS; i++) {
+		struct sim_meeting *m = &n->meetings[(key + i) % SIM_MEETINGS];
+		uint64_t seen = 0;
+
+		if (atomic_compare_exchange_strong(&m->key, &seen, key) || seen == key)
+			break;
+	}
+	if (i == SIM_MEETINGS)
+		return false;
+	s->gates[(s->gate_first + s->gate_count++) % SIM_GATES] =
+		(struct sim_gate) { .at = LOAD(s->submitted_ns), .meeting = (uint32_t)((key + i) % SIM_MEETINGS) };
+	return true;
+}
+
+/* Its turn has come: where it stands at a gate, the other one may know. */
+static struct sim_gate *arrive(struct sim_node *n, struct sim_share *s)
+{
+	struct sim_gate *g = &s->gates[s->gate_first % SIM_GATES];
+
+	if (s->gate_count == 0 || g->at != LOAD(s->done_ns))
+		return NULL;
+	if (!g->arrived)
+		atomic_fetch_add(&n->meetings[g->meeting].arrived, 1);
+	g->arrived = true;
+	return g;
+}
+
+/* False: it waits at its first gate. */
+static bool pass_gate(struct sim_node *n, struct sim_share *s)
+{
+	const struct sim_gate *g = arrive(n, s);
+	struct sim_meeting *m;
+
+	if (g == NULL)
+		return true;
+	m = &n->meetings[g->meeting];
+	if (atomic_load(&m->arrived) < 2)
+		return false;
+	if (atomic_fetch_add(&m->left, 1) == 1) {
+		atomic_store(&m->arrived, 0);
+		atomic_store(&m->left, 0);
+		atomic_store(&m->key, 0);
+	}
+	s->gate_first++;
+	s->gate_count--;
+	return true;
+}
+
+/* What the process can do before its queue ends or it comes to a gate; one that it stands at is open. */
+static uint64_t until_gate(const struct sim_card *c, unsigned process)
+{
+	const struct sim_share *s = &c->shares[process];
+	uint64_t done = LOAD(s->done_ns), left = pending(c, process);
+
+	for (unsigned i = 0; i < s->gate_count; i++) {
+		const struct sim_gate *g = &s->gates[(s->gate_first + i) % SIM_GATES];
+
+		if (g->at > done)
+			return HM_MIN(left, g->at - done);
+	}
+	return left;
 }
 
 /* The next process with work after `from` in turn, which may be `from` itself; SIM_MAX_PROCESSES: none. */
@@ -200,8 +289,17 @@ static uint64_t run_turn(struct sim_node *n, unsigned card, uint64_t at, uint64_
 {
 	struct sim_card *c = &n->cards[card];
 	struct sim_share *s = &c->shares[c->current];
-	uint64_t left = HM_MIN(c->slice_left_ns, pending(c, c->current)), ran = HM_MIN(span, left);
+	uint64_t ran;
 
+	if (!pass_gate(n, s)) {
+		ran = HM_MIN(span, c->slice_left_ns);
+		STORE(s->spun_ns, LOAD(s->spun_ns) + ran);
+		STORE(c->busy_ns, LOAD(c->busy_ns) + ran);
+		c->slice_left_ns -= ran;
+		return ran;
+	}
+	ran = HM_MIN(c->slice_left_ns, until_gate(c, c->current));
+	ran = HM_MIN(span, ran);
 	log_run(n, card, c->current, at);
 	STORE(s->done_ns, LOAD(s->done_ns) + ran);
 	STORE(c->busy_ns, LOAD(c->busy_ns) + ran);
@@ -222,7 +320,7 @@ static void take_sample(struct sim_node *n, struct sim_card *c, uint64_t end)
 	atomic_store(&sample->end_ns, 0);
 	for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++) {
 		struct sim_share *s = &c->shares[i];
-		uint64_t done = LOAD(s->done_ns);
+		uint64_t done = LOAD(s->done_ns) + LOAD(s->spun_ns);
 
 		sample->processes[i].pid = LOAD(n->processes[i].pid);
 		sample->processes[i].busy_ns = (uint32_t)(done - LOAD(s->sample_done_ns));
@@ -264,6 +362,8 @@ void sim_engine_advance(struct sim_node *n, unsigned card, uint64_t now)
 			take_sample(n, c, end);
 		STORE(c->engine_ns, at);
 	}
+	if (pick(c))
+		arrive(n, &c->shares[c->current]);
 }
 
 uint64_t sim_engine_submit(struct sim_card *c, unsigned process, uint64_t busy_ns)
@@ -298,8 +398,9 @@ uint64_t sim_engine_expect(const struct sim_card *c, unsigned process, uint64_t 
 	return at + HM_MIN(ticket - done, (uint64_t)SIM_QUANTUM_NS);
 }
 
-uint64_t sim_engine_turn_left(const struct sim_card *c, unsigned *process)
+uint64_t sim_engine_turn_left(const struct sim_node *n, unsigned card, unsigned *process)
 {
+	const struct sim_card *c = &n->cards[card];
 	unsigned p = c->current % SIM_MAX_PROCESSES;
 	uint64_t slice = c->slice_left_ns;
 
@@ -310,7 +411,7 @@ uint64_t sim_engine_turn_left(const struct sim_card *c, unsigned *process)
 	*process = p;
 	if (p == SIM_MAX_PROCESSES)
 		return UINT64_MAX;
-	return HM_MIN(slice, pending(c, p));
+	return sim_engine_spins(n, card, p) ? slice : HM_MIN(slice, until_gate(c, p));
 }
 
 bool sim_engine_end_of(const struct sim_node *n, unsigned card, unsigned process, uint64_t ticket, uint64_t *ns)

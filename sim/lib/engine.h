@@ -34,12 +34,17 @@ void sim_share_clear(struct sim_card *c, unsigned process);
 
 /* Runs the engine up to `now`; an earlier `now` does nothing. */
 void sim_engine_advance(struct sim_node *n, unsigned card, uint64_t now);
+/* What is submitted next waits at its begin, on the card, until the other of two with this key has begun as well.
+ * False: too many wait. */
+bool sim_engine_meet(struct sim_node *n, unsigned card, unsigned process, uint64_t key) HM_MUST_USE;
 uint64_t sim_engine_submit(struct sim_card *c, unsigned process, uint64_t busy_ns); /* the ticket */
 /* After sim_engine_advance: the earliest time at which the ticket can be done, exact unless others come or go; 0 where
  * it is done. */
 uint64_t sim_engine_expect(const struct sim_card *c, unsigned process, uint64_t ticket);
 /* After sim_engine_advance: nanoseconds until the running process's turn or queue ends, UINT64_MAX while idle. */
-uint64_t sim_engine_turn_left(const struct sim_card *c, unsigned *process);
+uint64_t sim_engine_turn_left(const struct sim_node *n, unsigned card, unsigned *process);
+/* Does it occupy the card with a kernel that waits for another? */
+bool sim_engine_spins(const struct sim_node *n, unsigned card, unsigned process);
 /* When the ticket was reached; false where it is not yet, or too long ago (SIM_RUN_LOG stretches). */
 bool sim_engine_end_of(const struct sim_node *n, unsigned card, unsigned process, uint64_t ticket,
 		       uint64_t *ns) HM_MUST_USE;

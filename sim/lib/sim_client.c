@@ -90,6 +90,11 @@ uint64_t sim_now_ns(void)
 
 enum sim_result sim_work_submit(unsigned card, uint64_t busy_ns, uint64_t *ticket)
 {
+	return sim_work_submit_meeting(card, 0, busy_ns, ticket);
+}
+
+enum sim_result sim_work_submit_meeting(unsigned card, uint64_t key, uint64_t busy_ns, uint64_t *ticket)
+{
 	struct sim_node *n;
 	unsigned process;
 	enum sim_result r = sim_enter(card, &n, &process);
@@ -99,8 +104,11 @@ enum sim_result sim_work_submit(unsigned card, uint64_t busy_ns, uint64_t *ticke
 		return r;
 	p = &n->processes[process];
 	r = sim_share_enter(&n->cards[card], process);
-	if (r == SIM_OK) {
+	if (r == SIM_OK)
 		sim_engine_advance(n, card, sim_clock_now(n));
+	if (r == SIM_OK && key != 0 && !sim_engine_meet(n, card, process, key))
+		r = SIM_FAILED;
+	if (r == SIM_OK) {
 		*ticket = sim_engine_submit(&n->cards[card], process, busy_ns);
 		/* Both have one writer at a time only per card; a lost count only delays the idle check. */
 		atomic_store_explicit(&p->activity, atomic_load_explicit(&p->activity, memory_order_relaxed) + 1,

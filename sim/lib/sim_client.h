@@ -42,6 +42,8 @@ uint64_t sim_mem_own(unsigned card);  /* by this process, context included */
  * *ticket names its end. Time slices between processes; on a virtual clock sim_work_wait advances it instead of
  * sleeping. */
 enum sim_result sim_work_submit(unsigned card, uint64_t busy_ns, uint64_t *ticket);
+/* The same; at its begin it waits, on the card, until the other of two with this key (not 0) has begun too. */
+enum sim_result sim_work_submit_meeting(unsigned card, uint64_t key, uint64_t busy_ns, uint64_t *ticket);
 bool sim_work_done(unsigned card, uint64_t ticket);
 enum sim_result sim_work_wait(unsigned card, uint64_t ticket); /* SIM_LOST where the card is lost meanwhile */
 uint64_t sim_now_ns(void);                                     /* the node's clock: wall or virtual */

@@ -27,6 +27,8 @@ enum {
 	SIM_MAX_MIG_PROFILES = 12,
 	SIM_MAX_FAULTS = 16, /* of one card */
 	SIM_RUN_LOG = 1024,  /* stretches of work remembered per process and card; power of 2 */
+	SIM_GATES = 64,      /* of one process on one card */
+	SIM_MEETINGS = 1024, /* under way on the node; power of 2 */
 	SIM_SAMPLES = 32,    /* utilisation samples remembered per card; power of 2 */
 	SIM_EVENTS = 256,    /* XID events remembered; power of 2 */
 	SIM_NAME_BYTES = 96, /* model name, NVML_DEVICE_NAME_V2_BUFFER_SIZE */
@@ -97,6 +99,19 @@ struct sim_card_info {
 	uint8_t nvlinks[SIM_MAX_CARDS];   /* NVLinks to each other card, through switches too */
 };
 
+/* Two kernels that wait for each other, as those of a collective do: whichever starts first occupies its card until the
+ * other has started. */
+struct sim_meeting {
+	_Atomic uint64_t key; /* 0: free */
+	_Atomic uint32_t arrived, left;
+};
+
+struct sim_gate {
+	uint64_t at; /* the kernel's begin, on the process's number line */
+	uint32_t meeting;
+	bool arrived;
+};
+
 /* One process on one card. */
 struct sim_share {
 	_Atomic uint32_t epoch;    /* the card's when the process first used it; another: what it had is gone */
@@ -105,7 +120,10 @@ struct sim_share {
 	/* Work is a number line: submitted counts all nanoseconds ever queued, done those that ran. A ticket is a
 	 * point on it. */
 	_Atomic uint64_t submitted_ns, done_ns;
-	_Atomic uint64_t sample_done_ns; /* done_ns when the current utilisation sample began */
+	_Atomic uint64_t spun_ns;        /* the card occupied by kernels that waited for another */
+	_Atomic uint64_t sample_done_ns; /* done_ns and spun_ns when the current utilisation sample began */
+	uint32_t gate_first, gate_count; /* under the card's lock */
+	struct sim_gate gates[SIM_GATES];
 } __attribute__((aligned(64)));
 
 /* A stretch of uninterrupted work: from `at_ns` on, done_ns went from `done_ns` upwards one for one. */
@@ -185,6 +203,7 @@ struct sim_node {
 	_Atomic uint64_t event_head; /* events ever posted */
 	struct sim_event events[SIM_EVENTS];
 	struct sim_process processes[SIM_MAX_PROCESSES];
+	struct sim_meeting meetings[SIM_MEETINGS];
 	struct sim_card cards[SIM_MAX_CARDS];
 	struct sim_run runs[SIM_MAX_CARDS][SIM_MAX_PROCESSES][SIM_RUN_LOG]; /* sparse in the file */
 };

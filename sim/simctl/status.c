@@ -80,7 +80,7 @@ static void put_processes(struct cJSON *list, const struct sim_node *n, const st
 		put(o, "pid", atomic_load(&n->processes[i].pid));
 		put(o, "bytes", bytes_of(s));
 		put(o, "context_bytes", atomic_load(&s->context_bytes));
-		put(o, "busy_ns", atomic_load(&s->done_ns));
+		put(o, "busy_ns", atomic_load(&s->done_ns) + atomic_load(&s->spun_ns));
 		put(o, "queued_ns", queued_ns(s));
 		noted(cJSON_AddBoolToObject(o, "holder", atomic_load(&n->processes[i].holder) != 0));
 	}

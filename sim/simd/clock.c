@@ -203,7 +203,7 @@ static uint64_t next_step(const struct server *s)
 	unsigned turn[SIM_MAX_CARDS];
 
 	for (unsigned i = 0; i < n->card_count; i++) {
-		uint64_t left = sim_engine_turn_left(&n->cards[i], &turn[i]);
+		uint64_t left = sim_engine_turn_left(n, i, &turn[i]);
 
 		step = HM_MIN(step, left);
 	}
@@ -213,7 +213,7 @@ static uint64_t next_step(const struct server *s)
 
 		if (w->sleeps) {
 			step = HM_MIN(step, w->at - now);
-		} else if (turn[w->card] == w->client->process) {
+		} else if (turn[w->card] == w->client->process && !sim_engine_spins(n, w->card, w->client->process)) {
 			done = atomic_load(&n->cards[w->card].shares[w->client->process].done_ns);
 			step = HM_MIN(step, w->at - done);
 		}

@@ -259,11 +259,57 @@ static void a_lock_excludes(void **state)
 	assert_true(sim_card_try_lock(card, SIM_LOCK_DAEMON));
 }
 
+/* 1 begins 4 ms after 0, which occupies its card until then; both end 5 ms later. */
+static void kernels_that_meet_wait_for_each_other(void **state)
+{
+	unsigned turn;
+
+	(void)state;
+	node->card_count = 2;
+	node->cards[1].epoch = 1;
+	node->cards[1].current = SIM_MAX_PROCESSES - 1;
+	assert_true(sim_engine_meet(node, 0, 0, 77));
+	sim_engine_submit(card, 0, 5 * MS);
+	sim_engine_advance(node, 0, 4 * MS);
+	sim_engine_advance(node, 1, 4 * MS);
+	assert_true(sim_engine_spins(node, 0, 0));
+	assert_int_equal(done(0), 0);
+	assert_int_equal(card->shares[0].spun_ns, 4 * MS);
+	assert_int_equal(card->busy_ns, 4 * MS);
+	assert_true(sim_engine_meet(node, 1, 1, 77));
+	sim_engine_submit(&node->cards[1], 1, 5 * MS);
+	sim_engine_advance(node, 1, 4 * MS);
+	assert_int_equal(sim_engine_turn_left(node, 1, &turn), 2 * MS);
+	assert_false(sim_engine_spins(node, 0, 0));
+	for (unsigned i = 0; i < 2; i++)
+		sim_engine_advance(node, i, 8 * MS);
+	assert_int_equal(done(0), 4 * MS);
+	assert_int_equal(node->cards[1].shares[1].done_ns, 4 * MS);
+	assert_int_equal(node->meetings[77].key, 0);
+}
+
+/* One that is never met keeps its slices, no more. */
+static void who_waits_leaves_others_their_turns(void **state)
+{
+	(void)state;
+	assert_true(sim_engine_meet(node, 0, 0, 5));
+	sim_engine_submit(card, 0, 1 * MS);
+	sim_engine_submit(card, 1, 10 * MS);
+	sim_engine_advance(node, 0, 12 * MS);
+	assert_int_equal(done(0), 0);
+	assert_int_equal(done(1), 6 * MS);
+	for (unsigned i = 1; i < SIM_GATES; i++)
+		assert_true(sim_engine_meet(node, 0, 0, 5 + i));
+	assert_false(sim_engine_meet(node, 0, 0, 1));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(kernels_that_meet_wait_for_each_other),
+		TEST(who_waits_leaves_others_their_turns),
 		TEST(charges_stop_at_the_card),
 		TEST(clearing_a_share_sums_anew),
 		TEST(what_was_on_a_lost_card_is_gone),

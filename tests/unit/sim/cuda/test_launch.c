@@ -195,7 +195,7 @@ static void forms(void **state HM_UNUSED)
 	assert_cuda(cuKernelGetName(&name, kernel));
 	assert_string_equal(name, "busy_ns");
 	assert_cuda(cuLibraryGetKernelCount(&count, lib));
-	assert_int_equal(count, 2);
+	assert_int_equal(count, 3);
 	assert_cuda(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
 	assert_cuda(cuLaunchKernelEx(&c, f, params, NULL));
 	assert_cuda(cuLaunchKernelEx_ptsz(&c, f, params, NULL));

@@ -20,11 +20,12 @@ static void our_kernels(void **state HM_UNUSED)
 
 	assert_int_equal(read_text(kernels_ptx, &p), PTX_OK);
 	assert_int_equal(p.target, 50);
-	assert_int_equal(p.count, 2);
+	assert_int_equal(p.count, 3);
 	assert_string_equal(p.entries[0].name, "busy_ns");
 	assert_int_equal(p.entries[0].params, 1);
 	assert_int_equal(p.entries[0].param_bytes[0], 8);
 	assert_string_equal(p.entries[1].name, "touch");
+	assert_string_equal(p.entries[2].name, "meet");
 	assert_int_equal(p.entries[1].params, 2);
 	ptx_clear(&p);
 }
