@@ -87,7 +87,9 @@ struct region_stats {
 	_Atomic uint64_t unknown_entry_points; /* asked of cuGetProcAddress, newer than our table */
 	_Atomic uint64_t attached;             /* processes, ever */
 	_Atomic uint64_t reaped;               /* dead processes whose charge was returned */
-	uint8_t reserved[32];
+	_Atomic uint64_t looks;                /* at all processes, for dead ones, begun */
+	_Atomic uint64_t looked;               /* pid namespace | low half of the number of the last that is done */
+	uint8_t reserved[16];
 };
 
 struct region_trouble {

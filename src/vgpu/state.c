@@ -17,11 +17,12 @@
 #include "contract/container.h"
 #include "core/fmt.h"
 #include "region/region.h"
+#include "region/shared.h"
 #include "vgpu/log.h"
 #include "vgpu/throttle.h"
 
 enum { PHASE_NEW, PHASE_ATTACHING, PHASE_READY };
-enum { REAP_WAIT_MS = 50 };
+enum { REAP_WAIT_MS = 50, QUERY_WAIT_MS = 5 };
 
 #define ENV_REGION_FILE "hami-vgpu.region"
 
@@ -51,20 +52,45 @@ static bool is_own_leftover(const struct region_slot_id *id, void *arg)
 	       (id->pid_namespace == me->pid_namespace || id->pid_namespace == 0);
 }
 
+/* Looking at all processes takes a while, and many requests may be refused at once. Whose turn it is after a look of
+ * its pid namespace that began later than the request came, and is done, need not look again. */
+struct look {
+	struct region_stats *stats;
+	uint32_t pid_namespace;
+	uint32_t before, number; /* looks begun when the request came; this one, 0: none */
+	bool has_turn, spared;
+};
+
+static void take_turn(struct look *l)
+{
+	uint64_t looked = shared_load(&l->stats->looked);
+
+	l->has_turn = true;
+	l->spared = (uint32_t)(looked >> 32) == l->pid_namespace && (int32_t)((uint32_t)looked - l->before) > 0;
+	if (!l->spared)
+		l->number = (uint32_t)atomic_fetch_add(&l->stats->looks, 1) + 1;
+}
+
 static bool is_dead(const struct region_slot_id *id, void *arg)
 {
-	const uint32_t *pid_namespace = arg;
+	struct look *l = arg;
 
-	if (id->pid_namespace != 0 && id->pid_namespace != *pid_namespace)
-		return false; /* not for us to tell */
+	if (!l->has_turn)
+		take_turn(l);
+	if (l->spared || (id->pid_namespace != 0 && id->pid_namespace != l->pid_namespace))
+		return false; /* the latter are not for us to tell */
 	return !process_id_alive(id->pid, id->start_time);
 }
 
-static int reap(struct vgpu *v, unsigned wait_ms)
+static int reap(struct vgpu *v, uint32_t pid_namespace, unsigned wait_ms, struct hm_err *e)
 {
-	uint32_t pid_namespace = (uint32_t)v->ledger.meta;
+	struct region_stats *stats = &v->map.r->stats;
+	struct look l = { stats, pid_namespace, .before = (uint32_t)shared_load(&stats->looks) };
+	int r = region_map_reap(&v->map, wait_ms, is_dead, &l, e);
 
-	return region_map_reap(&v->map, wait_ms, is_dead, &pid_namespace, NULL);
+	if (r >= 0 && l.number != 0)
+		shared_store(&stats->looked, (uint64_t)pid_namespace << 32 | l.number);
+	return r;
 }
 
 static bool has_leftover(const struct region_layout *r, struct process_id *me)
@@ -86,8 +112,7 @@ static int claim_slot(struct vgpu *v, struct hm_err *e)
 		return -HM_EAGAIN;
 	if (slot_claim(v->map.r, &me, &v->ledger))
 		return 0;
-	if (region_map_reap(&v->map, REAP_WAIT_MS, is_dead, &me.pid_namespace, e) > 0 &&
-	    slot_claim(v->map.r, &me, &v->ledger))
+	if (reap(v, me.pid_namespace, REAP_WAIT_MS, e) >= 0 && slot_claim(v->map.r, &me, &v->ledger))
 		return 0;
 	return hm_err_set(e, HM_EAGAIN, "%d processes of this container use cards already", REGION_SLOTS);
 }
@@ -303,7 +328,7 @@ bool vgpu_charge_after_reaping(struct vgpu *v, struct vgpu_card *card, uint64_t 
 	bool charged = false;
 
 	if (can_charge(v, card) && still_there(v)) {
-		reap(v, REAP_WAIT_MS);
+		reap(v, vgpu_pid_namespace(v), REAP_WAIT_MS, NULL);
 		charged = vgpu_try_charge(v, card, bytes);
 		if (!charged)
 			atomic_fetch_add_explicit(&v->map.r->counters[card->region_card].refused, 1,
@@ -335,7 +360,7 @@ uint64_t vgpu_card_used(struct vgpu *v, struct vgpu_card *card)
 
 	if (v->mode != VGPU_ON || card->region_card < 0 || !still_there(v))
 		return card->limit.memory_bytes;
-	reap(v, 0);
+	reap(v, vgpu_pid_namespace(v), QUERY_WAIT_MS, NULL);
 	errno = saved;
 	return ledger_used(v->map.r, (unsigned)card->region_card);
 }

@@ -1,5 +1,6 @@
 """200 processes of one container at once. make bench has the long run (tests/bench/bench_races.py)."""
 import json
+import sys
 import time
 
 import pytest
@@ -29,6 +30,49 @@ def test_a_race_for_the_last_pages_is_never_one_byte_over(container, node, pages
     # The larger race comes last, so that the driver's peak is its own. What the card keeps for itself is in it.
     card = node.status()["cards"][0]
     assert card["peak_bytes"] - card["reserved_bytes"] == pages * PAGE
+
+
+STORM = """
+from driver import *
+start()
+print(flush=True)
+while True:
+    assert alloc(40 << 20)[0] == 2
+"""
+
+HOLDS = "from driver import *\\nstart()\\nok(alloc(30 << 20)[0])\\nprint(flush=True)\\ninput()"
+
+
+def test_the_dead_are_seen_in_a_storm_of_refusals(container):
+    """Requests that are refused at the same moment share a look at who lives: never one that began before a death."""
+    c = container(64 << 20)
+    living = c.start([sys.executable, "-c", HOLDS.replace("\\n", "\n")])
+    living.stdout.readline()
+    storm = [c.start([sys.executable, "-c", STORM]) for _ in range(6)]
+    for child in storm:
+        child.stdout.readline()
+    try:
+        got = c.python(f"""
+            start()
+            codes = []
+            for _ in range(25):
+                child = subprocess.Popen([sys.executable, "-c", "{HOLDS}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                child.stdout.readline()
+                child.kill()
+                child.wait()
+                code, p = alloc(34 * MIB)
+                codes.append(code)
+                if code == 0:
+                    ok(free(p))
+            print(json.dumps(codes))
+        """)
+        assert got == [0] * 25
+        assert all(child.poll() is None for child in storm)
+    finally:
+        for child in storm:
+            child.kill()
+            child.wait()
+        living.communicate("\n")
 
 
 def test_200_processes_started_at_once_are_done_soon(container):
