@@ -33,7 +33,7 @@ static CUresult open_request(struct pool_request *q, uint64_t bytes)
 	uint64_t pages = (bytes + VGPU_PAGE_BYTES - 1) / VGPU_PAGE_BYTES * VGPU_PAGE_BYTES, reserved;
 	CUresult rc;
 
-	q->by_attribute = pool_attribute(q->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+	q->by_attribute = q->by_attribute || pool_attribute(q->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
 	rc = booking_open_on(&q->b, q->device, pages);
 	if (rc != CUDA_ERROR_OUT_OF_MEMORY || q->b.card == NULL)
 		return rc;
@@ -72,20 +72,22 @@ static bool device_of_pool(const struct pool_request *q, CUdevice *out)
 static CUresult find_device(struct pool_request *q, bool *on_host)
 {
 	struct record *known = q->pool != NULL ? pool_find(q->b.v, q->pool) : NULL;
-	CUresult rc = device_of_stream(q->stream, &q->device);
+	CUresult rc = known == NULL ? device_of_stream(q->stream, &q->device) : CUDA_SUCCESS;
 
 	*on_host = false;
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	if (q->pool == NULL)
-		return REAL(cuDeviceGetMemPool)(&q->pool, q->device);
-	if (known != NULL) {
+	if (q->pool == NULL) {
+		rc = REAL(cuDeviceGetMemPool)(&q->pool, q->device);
+		known = rc == CUDA_SUCCESS ? pool_find(q->b.v, q->pool) : NULL;
+	} else if (known != NULL) {
 		*on_host = known->small;
 		q->device = (CUdevice)known->owner;
 	} else {
 		device_of_pool(q, &q->device);
 	}
-	return CUDA_SUCCESS;
+	q->by_attribute = known != NULL; /* or it is to be seen */
+	return rc;
 }
 
 /* False: nothing is to be charged, the driver's answer stands. */
