@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 MARKS = {"account", "limit", "view", "follow", "pass"}
-WHENS = {"now", "next", "uses", "next+uses", "-"}
+WHENS = {"now", "uses", "-"}
 SUFFIXES = ["", "_v2", "_v3", "_v4", "_ptds", "_ptsz", "_v2_ptds", "_v2_ptsz", "_v3_ptsz"]
 
 
@@ -25,8 +25,8 @@ def read_hooks(path):
             sys.exit(f"{path}:{number}: want MARK WHEN SYMBOL")
         if words[2] in seen:
             sys.exit(f"{path}:{number}: {words[2]} stands here twice")
-        if words[0] == "pass" and words[1] not in ("-", "uses"):
-            sys.exit(f"{path}:{number}: {words[2]} passes, so nothing is done now or next")
+        if (words[0] == "pass") == (words[1] == "now"):
+            sys.exit(f"{path}:{number}: {words[2]} is hooked and passes, or neither")
         seen.add(words[2])
         hooks.append(tuple(words))
     return hooks
@@ -63,7 +63,7 @@ def check(hooks, rows, prototypes):
         if symbol[len(base):] not in SUFFIXES:
             sys.exit(f"{symbol}: unknown suffix behind {base}")
     for _, when, symbol in hooks:
-        if when not in ("-", "next") and symbol not in prototypes:
+        if when != "-" and symbol not in prototypes:
             sys.exit(f"hooks.def: no prototype of {symbol} in src/abi")
 
 
@@ -141,7 +141,7 @@ def main():
     hooks_def, symbols, out_dir, *headers = sys.argv[2 if mutate else 1:]
     hooks, rows, prototypes = read_hooks(hooks_def), read_rows(symbols), read_prototypes(headers)
     check(hooks, rows, prototypes)
-    entries = sorted((symbol, when) for _, when, symbol in hooks if when not in ("-", "next"))
+    entries = sorted((symbol, when) for _, when, symbol in hooks if when != "-")
     hooked = {symbol for symbol, when in entries if when == "now"}
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)

@@ -13,3 +13,6 @@ hm_check_negative(abi 1
 hm_check_negative(hooks 1 "hooks.def and the symbol map differ: ['cuSeededStruct']"
   -- ${PY} ${CMAKE_SOURCE_DIR}/src/vgpu/gen_hooks.py ${BAD_TREE}/abi/hooks.def ${BAD_TREE}/abi/cuda_symbols.txt
   ${CMAKE_BINARY_DIR}/tests/bad_hooks)
+hm_check_negative(unhooked 1 "unhooked.def:1: cuSeededCall is hooked and passes, or neither"
+  -- ${PY} ${CMAKE_SOURCE_DIR}/src/vgpu/gen_hooks.py ${BAD_TREE}/abi/unhooked.def ${BAD_TREE}/abi/cuda_symbols.txt
+  ${CMAKE_BINARY_DIR}/tests/bad_hooks)
