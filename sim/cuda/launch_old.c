@@ -22,7 +22,7 @@ static CUresult enter_function(CUfunction function, struct cu_old_launch **out)
 
 CU_EXPORT CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 {
-	struct cu_old_launch *old;
+	struct cu_old_launch *old = NULL;
 	CUresult rc = x > 0 && y > 0 && z > 0 ? enter_function(function, &old) : CUDA_ERROR_INVALID_VALUE;
 
 	if (rc != CUDA_SUCCESS)
@@ -35,7 +35,7 @@ CU_EXPORT CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 
 CU_EXPORT CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 {
-	struct cu_old_launch *old;
+	struct cu_old_launch *old = NULL;
 	CUresult rc = enter_function(function, &old);
 
 	if (rc != CUDA_SUCCESS)
@@ -46,7 +46,7 @@ CU_EXPORT CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 
 CU_EXPORT CUresult cuParamSetSize(CUfunction function, unsigned bytes)
 {
-	struct cu_old_launch *old;
+	struct cu_old_launch *old = NULL;
 	CUresult rc = bytes <= sizeof old->params ? enter_function(function, &old) : CUDA_ERROR_INVALID_VALUE;
 
 	if (rc != CUDA_SUCCESS)
@@ -57,7 +57,7 @@ CU_EXPORT CUresult cuParamSetSize(CUfunction function, unsigned bytes)
 
 static CUresult set_param(CUfunction function, int offset, const void *value, size_t bytes)
 {
-	struct cu_old_launch *old;
+	struct cu_old_launch *old = NULL;
 	CUresult rc;
 
 	if (offset < 0 || value == NULL || bytes > sizeof old->params || (size_t)offset > sizeof old->params - bytes)
@@ -86,7 +86,7 @@ CU_EXPORT CUresult cuParamSetv(CUfunction function, int offset, void *value, uns
 
 static CUresult launch(CUfunction function, int width, int height, CUstream stream)
 {
-	struct cu_old_launch *at, old;
+	struct cu_old_launch *at = NULL, old;
 	CUresult rc = width > 0 && height > 0 ? enter_function(function, &at) : CUDA_ERROR_INVALID_VALUE;
 
 	if (rc != CUDA_SUCCESS)
