@@ -359,3 +359,27 @@ threads = [threading.Thread(target=racer) for _ in range(4)]
 print(json.dumps([sorted(set(codes)), used(), reserved()]))
 """)
     assert got == [[0], 60 * MIB, 60 * MIB]
+
+
+def test_a_destroyed_graph_s_need_is_not_its_successor_s(container):
+    """The driver gives the same handle again, to a graph without memory nodes: that passes at the limit."""
+    got = container(64 * MIB).python(GRAPHS + """
+start()
+plain, node = c.c_void_p(), c.c_void_p()
+ok(cuda.cuGraphCreate(c.byref(plain), 0))
+ok(cuda.cuGraphAddEmptyNode(c.byref(node), plain, None, c.c_size_t(0)))
+seen, codes, again = set(), [], 0
+for _ in range(50):
+    g, _ = graph(2 * MIB)
+    x = instantiate(g)[1]
+    seen.add(x.value)
+    ok(cuda.cuGraphExecDestroy(x))
+    ok(cuda.cuGraphDestroy(g))
+ok(alloc(64 * MIB)[0])
+for _ in range(50):
+    x = instantiate(plain)[1]
+    again += x.value in seen
+    codes.append(launch(x))
+print(json.dumps([again > 0, sorted(set(codes))]))
+""")
+    assert got == [True, [0]]
