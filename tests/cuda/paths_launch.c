@@ -4,7 +4,7 @@
 #include "harness/kernels_ptx.h"
 #include "paths.h"
 
-enum { KERNEL_MS = 5, KERNELS = 30, AHEAD_MS = 40 }; /* the bucket and the run-ahead are 20 ms each */
+enum { KERNEL_MS = 5, KERNELS = 30, AHEAD_MS = 40, PAIRS = 5 }; /* the bucket and the run-ahead are 20 ms each */
 
 static CUfunction busy;
 static cuuint64_t busy_ns = KERNEL_MS * UINT64_C(1000000);
@@ -267,6 +267,41 @@ static void run_partner_on_same_card(void)
 	partner(0);
 }
 
+/* Two kernels, one a card, that spin until both run, as those of a collective do, one pair after the other: under a
+ * limit as without, each pair meets. The words they count in are the host's. */
+static void run_collective(void)
+{
+	unsigned *count;
+	CUfunction meet[2];
+	CUcontext ctx[2];
+	CUstream on[2];
+	cuuint64_t ns = 1000000;
+
+	for (int i = 0; i < 2; i++) {
+		CUmodule module;
+
+		ctx[i] = check_use(i);
+		OK(cuModuleLoadData(&module, kernels_ptx));
+		OK(cuModuleGetFunction(&meet[i], module, "meet"));
+		OK(cuStreamCreate(&on[i], CU_STREAM_NON_BLOCKING));
+	}
+	OK(cuMemHostAlloc((void **)&count, 4096, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	for (size_t i = 0; i < PAIRS; i++)
+		count[i] = 0;
+	for (size_t pair = 0; pair < PAIRS; pair++)
+		for (int i = 0; i < 2; i++) {
+			CUdeviceptr at;
+
+			OK(cuCtxSetCurrent(ctx[i]));
+			OK(cuMemHostGetDevicePointer_v2(&at, &count[pair], 0));
+			OK(cuLaunchKernel(meet[i], 1, 1, 1, 1, 1, 1, 0, on[i], (void *[]) { &at, &ns }, NULL));
+		}
+	for (int i = 0; i < 2; i++) {
+		OK(cuCtxSetCurrent(ctx[i]));
+		OK(cuCtxSynchronize());
+	}
+}
+
 /* Keeps the card at work for 0.4 s. */
 static void role_busy(int sock)
 {
@@ -296,6 +331,7 @@ const struct path paths_launch[] = {
 	{ "capture", run_capture, BARE_PASSES },
 	{ "partner-on-another-card", run_partner_on_other_card, BARE_PASSES },
 	{ "partner-on-the-same-card", run_partner_on_same_card, BARE_PASSES },
+	{ "collective", run_collective, BARE_PASSES },
 	{ "two-cards-wait-for-each-other", run_two_cards, BARE_PASSES },
 	{ 0 },
 };
