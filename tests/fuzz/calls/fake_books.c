@@ -193,7 +193,7 @@ int fake_current_card(void)
 bool entry_bind(enum vgpu_entry entry)
 {
 	static const struct fake_entry *const tables[] = { fake_memory_entries, fake_context_entries, fake_pool_entries,
-							   fake_graph_entries };
+							   fake_multicast_entries, fake_graph_entries };
 
 	for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++) {
 		for (const struct fake_entry *e = tables[i]; e->function != NULL; e++) {

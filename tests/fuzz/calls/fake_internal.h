@@ -14,6 +14,7 @@ enum fake_kind {
 	FAKE_IMPORT,
 	FAKE_HANDLE,
 	FAKE_MAPPING,
+	FAKE_BIND,
 	FAKE_ARRAY,
 	FAKE_POOL,
 	FAKE_GRAPH,
@@ -64,6 +65,8 @@ CUresult fake_take(int card, uint64_t bytes, bool strict);
 void fake_give(int card, uint64_t bytes, bool strict);
 /* The failure of a free, if it was asked for. */
 bool fake_keeps(void);
+/* A handle with neither reference nor mapping goes, and with a multicast object what is bound to it. */
+void fake_drop_unused(struct fake_object *handle);
 /* Frees what has `context`, or one object. */
 void fake_drop(struct fake_object *o);
 void fake_drop_context(uint64_t context);
@@ -81,6 +84,7 @@ struct fake_entry {
 	{                                                                                                              \
 		ENTRY_##name, (void *)fake_##name                                                                      \
 	} /* NOLINT */
-extern const struct fake_entry fake_memory_entries[], fake_context_entries[], fake_pool_entries[], fake_graph_entries[];
+extern const struct fake_entry fake_memory_entries[], fake_context_entries[], fake_pool_entries[], fake_graph_entries[],
+	fake_multicast_entries[];
 
 #endif

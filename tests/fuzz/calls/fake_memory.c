@@ -275,7 +275,7 @@ static CUresult fake_cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes
 	(void)flags;
 	if (bytes == 0 || bytes % FAKE_PAGE != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	o = fake_new(FAKE_HANDLE, on_card ? prop->location.id : 0);
+	o = fake_new(FAKE_HANDLE, prop->location.id);
 	*out = fake_handle(o);
 	rc = on_card ? fake_take(o->card, bytes, true) : CUDA_SUCCESS;
 	if (rc != CUDA_SUCCESS)
@@ -284,12 +284,6 @@ static CUresult fake_cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes
 	o->refs = 1;
 	o->strict = true;
 	return rc;
-}
-
-static void drop_if_unused(struct fake_object *handle)
-{
-	if (handle->refs == 0 && handle->mappings == 0)
-		fake_drop(handle);
 }
 
 static CUresult fake_cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -301,7 +295,7 @@ static CUresult fake_cuMemRelease(CUmemGenericAllocationHandle handle)
 	if (fake_keeps())
 		return CUDA_ERROR_LAUNCH_FAILED;
 	o->refs--;
-	drop_if_unused(o);
+	fake_drop_unused(o);
 	return CUDA_SUCCESS;
 }
 
@@ -342,7 +336,7 @@ static CUresult fake_cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	o = fake_find(FAKE_HANDLE, m->other);
 	m->other = 0;
 	o->mappings--;
-	drop_if_unused(o);
+	fake_drop_unused(o);
 	return CUDA_SUCCESS;
 }
 

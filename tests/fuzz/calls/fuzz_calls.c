@@ -47,18 +47,18 @@ struct run {
 static void step_fork(void);
 static const struct step process_steps[] = { { "fork", 0, step_fork }, { NULL, 0, NULL } };
 
-static const struct step *const tables[] = { memory_steps, device_steps };
+static const struct step *const tables[] = { memory_steps, device_steps, multicast_steps };
 
 static void one_step(void)
 {
 	uint32_t sum = 0, at;
 
-	for (unsigned t = 0; t < 2; t++) {
+	for (unsigned t = 0; t < HM_COUNT(tables); t++) {
 		for (const struct step *s = tables[t]; s->name != NULL; s++)
 			sum += s->weight;
 	}
 	at = random_below(sum);
-	for (unsigned t = 0; t < 2; t++) {
+	for (unsigned t = 0; t < HM_COUNT(tables); t++) {
 		for (const struct step *s = tables[t]; s->name != NULL; s++) {
 			if (at < s->weight) {
 				me.doing = s->name;

@@ -221,15 +221,11 @@ static void step_create(void)
 	}
 }
 
-static void drop_unused_handle(struct object *o)
-{
-	if (o->refs == 0 && o->mappings == 0)
-		drop(o);
-}
-
 static struct object *any_handle(void)
 {
-	struct object *o = object_any(random_below(4) ? OBJECT_HANDLE : OBJECT_IMPORT);
+	static const enum object_kind kinds[] = { OBJECT_HANDLE, OBJECT_HANDLE, OBJECT_HANDLE, OBJECT_IMPORT,
+						  OBJECT_MULTICAST };
+	struct object *o = object_any(kinds[random_below(sizeof kinds / sizeof kinds[0])]);
 
 	return o != NULL && o->refs > 0 ? o : NULL;
 }
@@ -266,7 +262,9 @@ static struct object *handle_of(const struct object *address)
 {
 	struct object *o = object_by_handle(OBJECT_HANDLE, address->other);
 
-	return o != NULL ? o : object_by_handle(OBJECT_IMPORT, address->other);
+	if (o == NULL)
+		o = object_by_handle(OBJECT_IMPORT, address->other);
+	return o != NULL ? o : object_by_handle(OBJECT_MULTICAST, address->other);
 }
 
 static void unmap(struct object *address)
@@ -382,6 +380,8 @@ void release_memory(void)
 		destroy_array(o);
 	while ((o = object_any(OBJECT_ADDRESS)) != NULL)
 		unmap(o);
+	while ((o = object_any(OBJECT_MULTICAST)) != NULL)
+		release_handle(o);
 	while ((o = object_any(OBJECT_HANDLE)) != NULL || (o = object_any(OBJECT_IMPORT)) != NULL)
 		release_handle(o);
 }

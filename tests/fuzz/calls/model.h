@@ -19,6 +19,8 @@ enum object_kind {
 	OBJECT_HANDLE,
 	OBJECT_IMPORT,  /* another's handle */
 	OBJECT_ADDRESS, /* reserved for a mapping; `other`: the handle that is mapped there */
+	OBJECT_MULTICAST,
+	OBJECT_BIND, /* at offset `bytes` of `other`; `used`: the memory's handle */
 	OBJECT_POOL,
 	OBJECT_EXEC,
 	OBJECT_MODULE,
@@ -93,7 +95,9 @@ struct step {
 	unsigned weight;
 	void (*run)(void);
 };
-extern const struct step memory_steps[], device_steps[];
+extern const struct step memory_steps[], device_steps[], multicast_steps[];
+/* A handle with neither reference nor mapping goes, and with a multicast object what is bound to it. */
+void drop_unused_handle(struct object *o);
 /* Frees all that is left, and looks whether nothing is charged any more. */
 void release_all(void);
 void release_memory(void);
