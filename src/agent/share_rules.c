@@ -23,6 +23,7 @@ void share_note(struct share *s, uint64_t now, uint64_t spans_ns, const struct r
 void share_sample(struct share *s, const struct share_card *card, uint64_t now)
 {
 	unsigned percent = HM_MIN(s->used_percent, 100U);
+	uint64_t used_ns = (card->to_ns - card->from_ns) * percent / 100;
 
 	if (percent > 0)
 		s->at_work_ns = now;
@@ -35,8 +36,10 @@ void share_sample(struct share *s, const struct share_card *card, uint64_t now)
 		return;
 	if (s->unseen == SHARE_UNSEEN)
 		alpha_forget(&s->alpha);
+	else if (card->used_percent == s->used_percent)
+		alpha_sample_alone(&s->alpha, card->from_ns, card->to_ns, used_ns);
 	else
-		alpha_sample(&s->alpha, card->from_ns, card->to_ns, (card->to_ns - card->from_ns) * percent / 100);
+		alpha_sample(&s->alpha, card->from_ns, card->to_ns, used_ns);
 }
 
 /* Written anew when half of it is over. */

@@ -41,6 +41,7 @@ struct share {
 struct share_card {
 	bool seen;               /* the driver answered */
 	uint64_t from_ns, to_ns; /* the sample; equal: none came */
+	unsigned used_percent;   /* of it, by all */
 	bool strangers;          /* processes of no container of ours are at work */
 	unsigned at_work[2];     /* containers, by priority */
 };

@@ -313,6 +313,7 @@ static void attribute(struct shares *s, int device, uint64_t now_ns)
 
 		if (busy->percent == 0)
 			continue;
+		d->now.used_percent += busy->percent;
 		if (pid_owners_folder(&s->owners, busy->pid, now_ns, &folder))
 			share = share_of(s, folder, device);
 		if (share != NULL)

@@ -54,28 +54,38 @@ static double decay(double x)
 	return result;
 }
 
-void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns)
+static void take(struct alpha *a, uint64_t from_ns, uint64_t to_ns, double used, double raw)
 {
-	double before, after, keep, raw, ratio;
+	double keep = decay((double)(to_ns - HM_MIN(a->sampled_ns, from_ns)) / (double)ALPHA_TAU_NS), ratio;
 
-	if (to_ns <= from_ns || !spans_until(a, from_ns, &before) || !spans_until(a, to_ns, &after))
-		return;
-	raw = HM_MAX(after - before, 0.0);
-	if (raw > (double)(to_ns - from_ns) * ALPHA_MOST) {
-		alpha_forget(a);
-		return;
-	}
-	keep = decay((double)(to_ns - HM_MIN(a->sampled_ns, from_ns)) / (double)ALPHA_TAU_NS);
 	a->sampled_ns = to_ns;
-	a->used = a->used * keep + (double)used_ns;
+	a->used = a->used * keep + used;
 	a->raw = a->raw * keep + raw;
 	if (a->value != 0)
-		a->error_ns +=
-			(int64_t)(((double)used_ns - raw * (double)a->value / BUCKET_ALPHA_ONE) * ALPHA_ERROR_PART);
+		a->error_ns += (int64_t)((used - raw * (double)a->value / BUCKET_ALPHA_ONE) * ALPHA_ERROR_PART);
 	if (a->raw < ALPHA_LEAST_NS)
 		return;
 	ratio = HM_MAX(a->used / a->raw * BUCKET_ALPHA_ONE, (double)BUCKET_ALPHA_MIN);
 	a->value = (uint64_t)HM_MIN(ratio, (double)BUCKET_ALPHA_MAX);
+}
+
+void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns)
+{
+	double before, after, raw;
+
+	if (to_ns <= from_ns || !spans_until(a, from_ns, &before) || !spans_until(a, to_ns, &after))
+		return;
+	raw = HM_MAX(after - before, 0.0);
+	if (raw > (double)(to_ns - from_ns) * ALPHA_MOST)
+		alpha_forget(a);
+	else
+		take(a, from_ns, to_ns, (double)used_ns, raw);
+}
+
+void alpha_sample_alone(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns)
+{
+	if (to_ns > from_ns)
+		take(a, from_ns, to_ns, (double)used_ns, (double)used_ns);
 }
 
 void alpha_forget(struct alpha *a)

@@ -30,6 +30,9 @@ void alpha_note(struct alpha *a, uint64_t now, uint64_t spans_ns);
 /* A sample: the driver's GPU time of the container between two moments. Moves value and error_ns, as the region holds
  * them. */
 void alpha_sample(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns);
+/* The same, where nobody else used the card in that time: spans contain nobody's slices, so they are right. What they
+ * say of a sample is not: a long kernel is charged at its launch, and used in the samples after. */
+void alpha_sample_alone(struct alpha *a, uint64_t from_ns, uint64_t to_ns, uint64_t used_ns);
 /* What was learned is no longer believed; the error stays. */
 void alpha_forget(struct alpha *a);
 

@@ -23,6 +23,7 @@ struct group {
 	unsigned pid_count;
 	struct alpha alpha;
 	uint64_t sampled_ns; /* used, at the last sample */
+	uint64_t percent;    /* of the sample at hand */
 };
 
 static struct group groups[GROUPS];
@@ -61,10 +62,27 @@ static uint64_t used_ns(const struct group *g)
 	return sum;
 }
 
+static void note_use(struct group *g)
+{
+	uint64_t used = used_ns(g);
+
+	g->percent = ((used - g->sampled_ns) * 100 + SAMPLE_MS * MS / 2) / (SAMPLE_MS * MS);
+	g->sampled_ns = used;
+}
+
+static bool is_alone(const struct group *g)
+{
+	uint64_t percent = 0;
+
+	for (unsigned i = 0; i < group_count; i++)
+		percent += groups[i].percent;
+	return percent == g->percent;
+}
+
 static bool sample(struct group *g, uint64_t now)
 {
 	const char *uuid = sim_node()->cards[card].info.uuid;
-	uint64_t spans, used = used_ns(g), percent;
+	uint64_t spans, from = now - SAMPLE_MS * MS, used = g->percent * SAMPLE_MS * MS / 100;
 	struct region_orders stands, want;
 	struct hm_err e;
 	hm_auto_fd fd = region_share_open(g->region, &e);
@@ -74,10 +92,11 @@ static bool sample(struct group *g, uint64_t now)
 		fprintf(stderr, "share-watch: %s\n", e.msg);
 		return false;
 	}
-	percent = ((used - g->sampled_ns) * 100 + SAMPLE_MS * MS / 2) / (SAMPLE_MS * MS);
 	alpha_note(&g->alpha, now, spans);
-	alpha_sample(&g->alpha, now - SAMPLE_MS * MS, now, percent * SAMPLE_MS * MS / 100);
-	g->sampled_ns = used;
+	if (is_alone(g))
+		alpha_sample_alone(&g->alpha, from, now, used);
+	else
+		alpha_sample(&g->alpha, from, now, used);
 	want = stands;
 	want.alpha = g->alpha.value;
 	want.error_ns = (uint64_t)g->alpha.error_ns;
@@ -95,6 +114,10 @@ static bool watch(uint64_t step_ms, uint64_t steps)
 		printf("%s[", i > 1 ? ", " : "");
 		for (unsigned g = 0; g < group_count; g++) {
 			printf("%s%" PRIu64, g > 0 ? ", " : "", used_ns(&groups[g]));
+			if (i * step_ms % SAMPLE_MS == 0)
+				note_use(&groups[g]);
+		}
+		for (unsigned g = 0; g < group_count; g++) {
 			if (groups[g].region != NULL && i * step_ms % SAMPLE_MS == 0 &&
 			    !sample(&groups[g], sim_now_ns()))
 				return false;

@@ -23,6 +23,15 @@ def test_one_program(node_of, container_on, card, name):
         check(node, [(container_on(node, cores), [WORKLOADS[name]])], [cores])
 
 
+@pytest.mark.parametrize("ms, cores", [(100, 30), (200, 50), (400, 40)])
+def test_long_kernels(node_of, container_on, ms, cores):
+    """Windows of 2 s hold a whole number of them with their pauses here: docs/limits.md. From the
+    third second on: the length of the first is not known when it starts."""
+    node = node_of("sm20.yaml", "--clock=virtual")
+    got, = measure(node, [(container_on(node, cores), [Load((ms * MS,), 1)])], seconds=10)
+    assert all(abs(share - cores) <= POINTS for share in got.shares[20:])
+
+
 @pytest.mark.parametrize("call", [
     "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz",
     "cuLaunchCooperativeKernelMultiDevice", "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync", "cuGraphLaunch_ptsz"])

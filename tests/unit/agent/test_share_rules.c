@@ -95,6 +95,25 @@ static void run(struct share *s, uint64_t *now, unsigned samples, unsigned charg
 	}
 }
 
+/* A long kernel is charged in one sample and used in others: nobody else's slices are in it. */
+static void who_is_alone_is_believed(void **state)
+{
+	struct share s = { LIMITED };
+	struct region_orders none = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t now = NOW + i * 150 * MS;
+		struct share_card card = { .seen = true, .from_ns = now - 150 * MS, .to_ns = now, .used_percent = 50 };
+
+		share_note(&s, now, s.spans_ns + (i % 4 == 0 ? 300 * MS : 0), &none);
+		s.used_percent = 50;
+		share_sample(&s, &card, now);
+	}
+	assert_int_equal(s.alpha.value, BUCKET_ALPHA_ONE);
+	assert_int_equal(s.alpha.error_ns, 0);
+}
+
 static void spans_that_count_for_half(void **state)
 {
 	struct share s = { LIMITED, .error_base = UINT64_MAX };
@@ -187,6 +206,7 @@ int main(void)
 		cmocka_unit_test(orders),
 		cmocka_unit_test(moments_are_moved_on_in_time),
 		cmocka_unit_test(spans_that_count_for_half),
+		cmocka_unit_test(who_is_alone_is_believed),
 		cmocka_unit_test(percent_is_bounded),
 		cmocka_unit_test(whom_the_driver_does_not_see_is_not_corrected),
 		cmocka_unit_test(open_time_is_not_held_against_it),
