@@ -11,18 +11,27 @@
 #include "agent/hami_file.h"
 #include "base/array.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "contract/host.h"
 #include "core/fmt.h"
 #include "io/file.h"
+#include "region/limit_file.h"
 #include "region/region.h"
 
 /* The name tells our files from HAMi-core's, which are named by random UUIDs. */
 #define FILE_NAME "hami-vgpu.cache"
 
+struct card_use {
+	char uuid[HM_UUID_BYTES];   /* "": free */
+	uint64_t busy_ns, spans_ns; /* by the driver's samples; by libvgpu, as of the last round */
+	uint64_t told_ns;           /* busy_ns, as of the last round */
+};
+
 struct watched {
 	uint64_t number;
 	bool held, seen;
-	uint64_t at_ms, spans_ns[HM_MAX_CARDS]; /* as of the last round */
+	uint64_t at_ms; /* the last round; 0: none yet */
+	struct card_use cards[HM_MAX_CARDS];
 };
 
 struct hami_monitor {
@@ -48,6 +57,31 @@ static struct watched *watched_of(struct hami_monitor *m, uint64_t number)
 	return &m->watched[m->watched_count - 1];
 }
 
+static struct card_use *card_of(struct watched *w, const char *uuid)
+{
+	for (size_t i = 0; i < HM_MAX_CARDS; i++) {
+		struct card_use *u = &w->cards[i];
+
+		if (u->uuid[0] == '\0')
+			hm_fmt(u->uuid, sizeof u->uuid, "%s", uuid);
+		if (strcmp(u->uuid, uuid) == 0)
+			return u;
+	}
+	return NULL;
+}
+
+void hami_monitor_note_busy(void *monitor, uint64_t number, const char *uuid, uint64_t busy_ns)
+{
+	struct hami_monitor *m = monitor;
+
+	for (size_t i = 0; i < m->watched_count; i++) {
+		struct card_use *u = m->watched[i].number == number ? card_of(&m->watched[i], uuid) : NULL;
+
+		if (u != NULL)
+			u->busy_ns = busy_ns;
+	}
+}
+
 static void forget_unseen(struct hami_monitor *m)
 {
 	size_t kept = 0;
@@ -67,34 +101,62 @@ static bool folder_name(const struct claim *c, char *out, size_t cap)
 	return hm_fmt(out, cap, "%s_%s", c->pod_uid, c->container) < cap;
 }
 
+/* What the container charged on a card since the last round. */
+static uint64_t charged_ns(int fd, struct card_use *u)
+{
+	int card = fd >= 0 ? region_share_card(fd, u->uuid, NULL) : -1;
+	uint64_t before = u->spans_ns;
+	struct region_orders orders;
+
+	if (card < 0 || region_share_read(fd, (unsigned)card, &u->spans_ns, &orders, NULL) < 0)
+		return 0;
+	return u->spans_ns - before;
+}
+
 /* What the container's launches took since the last round. */
 static void measure(struct hami_monitor *m, struct watched *w, const char *region, struct hami_file_state *s)
 {
-	uint64_t now = loop_now_ms(m->loop), spans, elapsed_ns = (now - w->at_ms) * 1000000;
+	uint64_t now = loop_now_ms(m->loop), percent_ns = HM_MAX(now - w->at_ms, UINT64_C(1)) * 10000;
 	hm_auto_fd fd = region_share_open(region, NULL);
-	struct region_orders orders;
 
-	for (size_t i = 0; i < s->region->card_count && fd >= 0; i++) {
-		int card = region_share_card(fd, s->region->cards[i].uuid, NULL);
+	for (size_t i = 0; i < s->region->card_count; i++) {
+		struct card_use *u = card_of(w, s->region->cards[i].uuid);
+		uint64_t charged, used;
 
-		if (card < 0 || region_share_read(fd, (unsigned)card, &spans, &orders, NULL) < 0)
+		if (u == NULL)
 			continue;
-		if (w->at_ms != 0 && spans != w->spans_ns[i]) {
-			s->launched = true;
-			if (elapsed_ns > 0)
-				s->busy_percent[i] = (unsigned)HM_MIN((spans - w->spans_ns[i]) / (elapsed_ns / 100 + 1),
-								      (uint64_t)100);
-		}
-		w->spans_ns[i] = spans;
+		charged = charged_ns(fd, u);
+		used = u->busy_ns >= u->told_ns ? u->busy_ns - u->told_ns : u->busy_ns;
+		u->told_ns = u->busy_ns;
+		used = used != 0 ? used : charged;
+		if (w->at_ms == 0 || used == 0)
+			continue;
+		s->launched = true;
+		s->busy_percent[i] = (unsigned)HM_MIN(used / percent_ns, (uint64_t)100);
 	}
 	w->at_ms = now;
+}
+
+/* The limit file's: the region's is the container's own word. */
+static unsigned priority_of(const struct hami_monitor *m, uint64_t number)
+{
+	struct agent_path path = agent_path_alloc(m->paths, number, HM_ALLOC_LIMITS);
+	hm_auto_str text = { 0 };
+	struct limits limits;
+
+	if (file_read(path.s, LIMIT_FILE_MAX_BYTES, &text, NULL) < 0 ||
+	    limits_parse(str_text(&text), text.n, &limits, NULL) < 0)
+		return 1;
+	return limits.priority;
 }
 
 static int write_claim(struct hami_monitor *m, const struct claim *c, struct watched *w, struct hm_err *e)
 {
 	struct agent_path region = agent_path_alloc(m->paths, c->number, HM_ALLOC_REGION);
 	struct region_snapshot snapshot = { .processes = m->processes };
-	struct hami_file_state state = { .region = &snapshot, .priority = 1, .now_s = (int64_t)time(NULL) };
+	struct hami_file_state state = { .region = &snapshot,
+					 .priority = priority_of(m, c->number),
+					 .now_s = (int64_t)time(NULL) };
 	char name[400], path[AGENT_PATH_BYTES + sizeof name + sizeof FILE_NAME + 2];
 
 	if (!folder_name(c, name, sizeof name))

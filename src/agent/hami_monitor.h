@@ -25,6 +25,9 @@ HM_DEFINE_AUTO(hami_monitor, hami_monitor_free);
 
 /* One round now: files are written, those of ended claims removed. How many were written. */
 size_t hami_monitor_round(struct hami_monitor *m);
+/* What the driver's samples found the container at work on a card since they began, or began anew: as a shares_teller.
+ * Its launches are known by that, and where there is none by what libvgpu charges, which is nothing without a limit. */
+void hami_monitor_note_busy(void *monitor, uint64_t number, const char *uuid, uint64_t busy_ns);
 /* True where the monitor's last word is that this container may not launch. */
 bool hami_monitor_holds(const struct hami_monitor *m, uint64_t number);
 

@@ -102,6 +102,8 @@ static void on_done(struct worker_job *job)
 
 	if (s->wanted)
 		every = s->at_work ? SAMPLER_EVERY_MS : SAMPLER_IDLE_MS;
+	if (s->config.monitor != NULL)
+		shares_tell_busy(s->shares, hami_monitor_note_busy, s->config.monitor);
 	if (s->untold != NULL)
 		log_warn("the driver does not tell whose processes are at work on a card: containers that share it may "
 			 "get down to half of their share of its time, and policy default limits always",
@@ -118,7 +120,7 @@ int sampler_new(struct loop *l, const struct sampler_config *config, struct samp
 	s->loop = l;
 	s->config = *config;
 	s->job = (struct worker_job) { in_worker, on_done, NULL };
-	if (shares_new(config->paths, config->proc, &s->shares, e) < 0 ||
+	if (shares_new(config->paths, config->proc, config->monitor != NULL, &s->shares, e) < 0 ||
 	    loop_timer_new(l, on_timer, s, &s->timer, e) < 0) {
 		shares_free(s->shares);
 		free(s);

@@ -26,7 +26,7 @@ struct sampler_config {
 	const struct agent_paths *paths;
 	const struct claims *claims;
 	const struct driver *driver;
-	const struct hami_monitor *monitor; /* NULL: none */
+	struct hami_monitor *monitor; /* NULL: none. Else it is told who is at work, on whichever card */
 	struct worker *worker;
 };
 

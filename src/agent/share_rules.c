@@ -27,6 +27,7 @@ void share_sample(struct share *s, const struct share_card *card, uint64_t now)
 
 	if (percent > 0)
 		s->at_work_ns = now;
+	s->busy_ns += HM_MAX(card->to_ns - card->from_ns, SHARE_SAMPLE_LEAST_NS) * percent / 100;
 	if (percent > 0 || !s->moved)
 		s->unseen = percent > 0 ? 0 : s->unseen;
 	else if (s->unseen < SHARE_UNSEEN)

@@ -16,6 +16,8 @@
 #define SHARE_KEEP_NS (3000 * SHARE_RULES_MS)
 /* After a card was open to a container its launches count again, but what it launched before is still at work. */
 #define SHARE_SETTLE_NS (500 * SHARE_RULES_MS)
+/* The shortest time that a sample stands for: the drivers' is 1/6 s. */
+#define SHARE_SAMPLE_LEAST_NS (100 * SHARE_RULES_MS)
 /* Samples without a process of a container that charges time all the while: they do not see it. */
 enum { SHARE_UNSEEN = 5 };
 
@@ -29,6 +31,7 @@ struct share {
 	struct alpha alpha;
 	uint64_t error_base;         /* of region_orders.error_ns: what stood there before us */
 	uint64_t spans_ns;           /* the region's, as last read */
+	uint64_t busy_ns;            /* of the card's time, by all samples */
 	uint64_t at_work_ns;         /* when it was last seen at work; 0: never */
 	uint64_t counted_ns;         /* since when its launches count */
 	unsigned used_percent;       /* in the sample at hand */

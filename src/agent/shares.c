@@ -15,7 +15,7 @@
 
 /* A sample stands for the time since the one before, unless the card was idle in between, or we were late: then drivers
  * may differ in what they tell of it. So an interval counts only if it is about one period of the driver's. */
-#define PERIOD_LEAST_US UINT64_C(100000)
+#define PERIOD_LEAST_US (SHARE_SAMPLE_LEAST_NS / 1000)
 #define PERIOD_MOST_US UINT64_C(1000000)
 
 struct device {
@@ -40,6 +40,7 @@ struct member {
 
 struct shares {
 	const struct agent_paths *paths;
+	bool all;
 	struct pid_owners owners;
 	struct device devices[HM_MAX_CARDS];
 	struct member **members;
@@ -187,7 +188,7 @@ static void note_use(struct shares *s)
 			struct device *d = &s->devices[share->device];
 
 			priorities[share->device][share->priority] = d->used = true;
-			d->wanted |= share_is_limited(share) || share->held;
+			d->wanted |= s->all || share_is_limited(share) || share->held;
 		}
 	}
 	for (size_t i = 0; i < HM_MAX_CARDS; i++) {
@@ -367,6 +368,16 @@ void shares_apply(struct shares *s, uint64_t now_ns, uint64_t wall_us)
 	write_orders(s, now_ns);
 }
 
+void shares_tell_busy(const struct shares *s, shares_teller *tell, void *arg)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		const struct member *m = s->members[i];
+
+		for (size_t k = 0; k < m->count; k++)
+			tell(arg, m->number, s->devices[m->shares[k].device].uuid, m->shares[k].busy_ns);
+	}
+}
+
 bool shares_at_work(const struct shares *s)
 {
 	for (size_t i = 0; i < HM_MAX_CARDS; i++) {
@@ -393,13 +404,14 @@ const char *shares_untold(struct shares *s)
 
 /* ---- */
 
-int shares_new(const struct agent_paths *paths, const char *proc, struct shares **out, struct hm_err *e)
+int shares_new(const struct agent_paths *paths, const char *proc, bool all, struct shares **out, struct hm_err *e)
 {
 	struct shares *s = calloc(1, sizeof *s);
 
 	if (s == NULL)
 		return hm_err_set(e, HM_ENOMEM, "compute shares");
 	s->paths = paths;
+	s->all = all;
 	s->owners.proc = proc;
 	*out = s;
 	return 0;

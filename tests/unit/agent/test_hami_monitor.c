@@ -16,6 +16,15 @@ static struct agent_paths paths;
 static struct claims *claims;
 static struct loop *loop;
 static struct hami_monitor *monitor;
+static uint64_t now_ms;
+
+uint64_t __wrap_loop_now_ms(const struct loop *l);
+
+uint64_t __wrap_loop_now_ms(const struct loop *l)
+{
+	(void)l;
+	return now_ms;
+}
 
 static void add_claim(uint64_t number, const char *pod, const char *container, enum claim_state state)
 {
@@ -40,6 +49,7 @@ static int setup(void **state)
 	agent_options_init(&o, table);
 	snprintf(dir, sizeof dir, "%s", temp_path("s"));
 	o.state_dir = dir;
+	now_ms = 1000;
 	if (agent_paths_init(&paths, &o, &e) < 0 || claims_open(paths.claims.s, &claims, &e) < 0 ||
 	    loop_new(&loop, &e) < 0)
 		return -1;
@@ -127,6 +137,69 @@ static void launches_are_told_and_holds_are_heard(void **state)
 	assert_false(hami_monitor_holds(monitor, 1));
 }
 
+#define RECENT_KERNEL 2008904
+#define PRIORITY 2008908
+#define FIRST_SLOT_SM (1856 + 1160 + 16)
+
+/* A process in the container, so that there is a slot for its share of the card. */
+static void add_process(void)
+{
+	const long heads = offsetof(struct region_layout, heads);
+
+	set_word("s/alloc/1/usage/region", heads, UINT64_C(9) << WHO_PID_BITS | 5, 8);
+	set_word("s/alloc/1/usage/region", heads + 8, UINT64_C(7) << META_NAMESPACE_BITS | 1, 8);
+}
+
+static int32_t percent_after(uint64_t ms)
+{
+	set_word(FILE_OF_A, RECENT_KERNEL, 0, 4);
+	now_ms += ms;
+	hami_monitor_round(monitor);
+	return word_at(FILE_OF_A, FIRST_SLOT_SM);
+}
+
+/* A container without a limit charges nothing, and one whose card others use too charges their slices. */
+static void the_driver_s_samples_come_first(void **state)
+{
+	const long spans = offsetof(struct region_layout, compute) + offsetof(struct region_compute, spans_ns);
+
+	(void)state;
+	add_claim(1, "uid-a", "main", CLAIM_ACTIVE);
+	add_process();
+	hami_monitor_round(monitor);
+	hami_monitor_note_busy(monitor, 1, "GPU-0", 1500000000);
+	assert_int_equal(percent_after(5000), 30);
+	assert_int_equal(word_at(FILE_OF_A, RECENT_KERNEL), 2);
+	assert_int_equal(percent_after(5000), 0);
+	assert_int_equal(word_at(FILE_OF_A, RECENT_KERNEL), 0);
+
+	set_word("s/alloc/1/usage/region", spans, 4000000000, 8);
+	assert_int_equal(percent_after(5000), 80);
+	set_word("s/alloc/1/usage/region", spans, 8000000000, 8);
+	hami_monitor_note_busy(monitor, 1, "GPU-0", 3500000000);
+	assert_int_equal(percent_after(5000), 40);
+
+	hami_monitor_note_busy(monitor, 1, "GPU-0", 500000000); /* begun anew */
+	assert_int_equal(percent_after(5000), 10);
+	hami_monitor_note_busy(monitor, 1, "GPU-9", 9000000000); /* of no card of its */
+	hami_monitor_note_busy(monitor, 2, "GPU-0", 9000000000);
+	assert_int_equal(percent_after(5000), 0);
+}
+
+static void priority_is_the_limit_file_s(void **state)
+{
+	(void)state;
+	add_claim(1, "uid-a", "main", CLAIM_ACTIVE);
+	hami_monitor_round(monitor);
+	assert_int_equal(word_at(FILE_OF_A, PRIORITY), 1);
+	temp_write("s/alloc/1/limits", "hami-vgpu-limits 1\ngpu=GPU-0 memory=1048576 cores=25\npriority=0\nend\n");
+	hami_monitor_round(monitor);
+	assert_int_equal(word_at(FILE_OF_A, PRIORITY), 0);
+	temp_write("s/alloc/1/limits", "noise");
+	hami_monitor_round(monitor);
+	assert_int_equal(word_at(FILE_OF_A, PRIORITY), 1);
+}
+
 /* A region that its container made unreadable costs nobody else his file. */
 static void a_harmed_region_harms_no_other(void **state)
 {
@@ -144,6 +217,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_active_claim_has_a_file_while_it_lives, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_program_s_folders_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(launches_are_told_and_holds_are_heard, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_driver_s_samples_come_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(priority_is_the_limit_file_s, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_harmed_region_harms_no_other, setup, teardown),
 	};
 

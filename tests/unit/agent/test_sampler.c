@@ -26,12 +26,13 @@ struct fixture {
 static struct agent_paths paths;
 static bool sees, hold, at_work;
 static int answer;
-static size_t looks, asked;
+static size_t looks, asked, notes;
 static sem_t held, go;
 
 bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket);
 struct gpu_driver *__wrap_driver_gpu(const struct driver *d);
 bool __wrap_hami_monitor_holds(const struct hami_monitor *m, uint64_t number);
+void __wrap_hami_monitor_note_busy(void *monitor, uint64_t number, const char *uuid, uint64_t busy_ns);
 int __wrap_gpu_busy_read(struct gpu_driver *d, const char *uuid, uint64_t since_us, struct gpu_busy_list *l,
 			 struct hm_err *e);
 
@@ -51,6 +52,15 @@ struct gpu_driver *__wrap_driver_gpu(const struct driver *d)
 bool __wrap_hami_monitor_holds(const struct hami_monitor *m, uint64_t number)
 {
 	return m != NULL && number == 7;
+}
+
+void __wrap_hami_monitor_note_busy(void *monitor, uint64_t number, const char *uuid, uint64_t busy_ns)
+{
+	assert_non_null(monitor);
+	assert_int_equal(number, 7);
+	assert_string_equal(uuid, "GPU-0");
+	assert_int_equal(busy_ns, 0); /* the process at work is nobody's */
+	notes++;
 }
 
 int __wrap_gpu_busy_read(struct gpu_driver *d, const char *uuid, uint64_t since_us, struct gpu_busy_list *l,
@@ -86,7 +96,7 @@ static int setup(void **state)
 	sees = true;
 	hold = at_work = false;
 	answer = 0;
-	looks = asked = 0;
+	looks = asked = notes = 0;
 	fast = 5;
 	fast_moved_ms = 100000;
 	fast_forget_log();
@@ -117,7 +127,7 @@ static void start(struct fixture *f, bool monitored)
 					       .paths = &paths,
 					       .claims = f->claims,
 					       .driver = (const struct driver *)(uintptr_t)1,
-					       .monitor = monitored ? (const struct hami_monitor *)(uintptr_t)1 : NULL,
+					       .monitor = monitored ? (struct hami_monitor *)(uintptr_t)1 : NULL,
 					       .worker = f->worker };
 	struct hm_err e;
 
@@ -286,6 +296,18 @@ static void what_hamis_monitor_holds_is_held(void **state)
 	assert_true(words()->hold_until_ns > 0);
 }
 
+/* It wants to know of those without a limit too. */
+static void hamis_monitor_is_told_who_is_at_work(void **state)
+{
+	struct fixture *f = *state;
+
+	add_container(f, 100);
+	start(f, true);
+	at_work = true;
+	wait_asked(f, 3);
+	assert_true(notes >= 2);
+}
+
 /* The loop lives, nothing is asked a second time, and what was written stays what it was: it runs out. */
 static void a_hang_holds_up_nobody(void **state)
 {
@@ -312,10 +334,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		TEST(it_asks_several_times_a_second),        TEST(without_limits_nothing_is_asked),
-		TEST(a_container_that_comes_or_goes_is_met), TEST(limits_that_are_lifted_are_taken_back),
-		TEST(who_sees_no_pids_says_so_once),         TEST(a_driver_that_does_not_tell_is_named_once),
-		TEST(what_hamis_monitor_holds_is_held),      TEST(a_hang_holds_up_nobody),
+		TEST(it_asks_several_times_a_second),
+		TEST(without_limits_nothing_is_asked),
+		TEST(a_container_that_comes_or_goes_is_met),
+		TEST(limits_that_are_lifted_are_taken_back),
+		TEST(who_sees_no_pids_says_so_once),
+		TEST(a_driver_that_does_not_tell_is_named_once),
+		TEST(what_hamis_monitor_holds_is_held),
+		TEST(hamis_monitor_is_told_who_is_at_work),
+		TEST(a_hang_holds_up_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@
 static struct fake *fake;
 static struct gpu_driver *gpu;
 static struct agent_paths paths;
+static char proc[300];
 static struct shares *shares;
 static uint64_t now_ns, wall_us;
 
@@ -36,7 +37,7 @@ static const char *gpu_name(unsigned card)
 
 static int setup(void **state)
 {
-	static char dir[300], proc[300];
+	static char dir[300];
 	struct option_spec table[AGENT_OPTION_COUNT];
 	struct agent_options o;
 	struct hm_err e;
@@ -52,7 +53,7 @@ static int setup(void **state)
 	wall_us = UINT64_C(1800000000000000);
 	if (agent_paths_init(&paths, &o, &e) < 0 || gpu_driver_open(FAKE_NVML, &gpu, &e) < 0)
 		return -1;
-	return shares_new(&paths, proc, &shares, &e);
+	return shares_new(&paths, proc, false, &shares, &e);
 }
 
 static int teardown(void **state)
@@ -331,6 +332,39 @@ static void nothing_to_limit_is_nothing_to_sample(void **state)
 	assert_int_equal(fake->cards[0].use_calls, 0);
 }
 
+static uint64_t told[3][2]; /* by container and card */
+
+static void keep_told(void *arg, uint64_t number, const char *uuid, uint64_t busy_ns)
+{
+	assert_ptr_equal(arg, told);
+	assert_in_range(number, 1, 2);
+	told[number][strcmp(uuid, gpu_name(1)) == 0] = busy_ns;
+}
+
+/* Half of each of four periods, but for the first sample, of which nobody knows for how long it stands. */
+static void who_was_at_work_is_told_without_limits_too(void **state)
+{
+	struct hm_err e;
+
+	(void)state;
+	shares_free(shares);
+	assert_int_equal(shares_new(&paths, proc, true, &shares, &e), 0);
+	make_container(1, 2, 100, "");
+	make_container(2, 1, 30, "policy=disable\n");
+	set(1, 2);
+	assert_true(shares_wanted(shares));
+	for (unsigned i = 0; i < 5; i++) {
+		busy(0, 101, 50);
+		busy(1, 101, 20);
+		pass();
+	}
+	memset(told, 0xff, sizeof told);
+	shares_tell_busy(shares, keep_told, told);
+	assert_int_equal(told[1][0], 50 * MS + 4 * PERIOD_US * 1000 / 2);
+	assert_int_equal(told[1][1], 20 * MS + 4 * PERIOD_US * 1000 / 5);
+	assert_int_equal(told[2][0], 0);
+}
+
 /* What cannot be had leaves nothing open, and comes back when it can. */
 static void what_is_missing_is_met_again(void **state)
 {
@@ -439,7 +473,7 @@ static int scenario(void *arg)
 	struct hm_err e;
 
 	(void)arg;
-	if (shares_new(&paths, temp_path("proc"), &s, &e) < 0)
+	if (shares_new(&paths, temp_path("proc"), false, &s, &e) < 0)
 		return -1;
 	for (unsigned i = 0; i < 2; i++) {
 		shares_set(s, all, HM_COUNT(all));
@@ -470,6 +504,7 @@ int main(void)
 		TEST(priorities),
 		TEST(held_from_elsewhere),
 		TEST(nothing_to_limit_is_nothing_to_sample),
+		TEST(who_was_at_work_is_told_without_limits_too),
 		TEST(what_is_missing_is_met_again),
 		TEST(a_driver_that_does_not_tell_is_named_once),
 		TEST(samples_after_a_pause_are_left_out),
