@@ -87,7 +87,6 @@ static int map_fd(int fd, struct region_map *m, struct hm_err *e)
 	p = mmap(NULL, sizeof *m->r, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return hm_err_errno(e, errno, "map usage region %s", m->path);
-	madvise(p, sizeof *m->r, MADV_DONTFORK);
 	m->r = p;
 	return 0;
 }
@@ -146,6 +145,15 @@ void region_unmap(struct region_map *m)
 	if (m->r != NULL)
 		munmap(m->r, sizeof *m->r);
 	m->r = NULL;
+}
+
+void region_map_leave(struct region_map *m)
+{
+	void *p = mmap(m->r, sizeof *m->r, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		m->r = NULL;
 }
 
 /* Opens the mapped file again. Its name may lead elsewhere by now. */

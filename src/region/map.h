@@ -25,11 +25,15 @@ struct region_map {
  */
 int region_open_file(const char *path, bool writable, struct region_header *h, struct hm_err *e) HM_MUST_USE;
 
-/* Maps an existing region; keeps no file descriptor. Forked children do not inherit the mapping. */
+/* Maps an existing region; keeps no file descriptor. A forked child has the mapping too, until it maps its own:
+ * pointers into it may be followed before that. */
 int region_map_file(const char *path, struct region_map *m, struct hm_err *e) HM_MUST_USE;
 /* A region of this process alone. */
 int region_map_private(const struct limits *limits, struct region_map *m, struct hm_err *e) HM_MUST_USE;
 void region_unmap(struct region_map *m);
+/* Puts zeros, of this process alone, in the region's place: threads in the middle of it find no slot there, and no end.
+ */
+void region_map_leave(struct region_map *m);
 
 /* Is the file still whole and in its place? -HM_EPROTO (cut or enlarged), -HM_ENOTFOUND (deleted or replaced). */
 int region_map_check(const struct region_map *m, struct hm_err *e) HM_MUST_USE;

@@ -19,7 +19,6 @@
 #include "region/region.h"
 #include "region/shared.h"
 #include "vgpu/log.h"
-#include "vgpu/throttle.h"
 
 enum { PHASE_NEW, PHASE_ATTACHING, PHASE_READY };
 enum { REAP_WAIT_MS = 50, QUERY_WAIT_MS = 5 };
@@ -297,8 +296,7 @@ static bool still_there(struct vgpu *v)
 	errno = saved;
 	if (r == -HM_EPROTO || r == -HM_ENOTFOUND) {
 		v->mode = VGPU_REFUSE;
-		v->map.r = NULL; /* touching what was cut off would end the process */
-		throttle_region_lost();
+		region_map_leave(&v->map); /* touching what was cut off would end the process */
 		vgpu_trouble(v, "no more allocations: %s", e.msg);
 		return false;
 	}

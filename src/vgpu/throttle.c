@@ -22,7 +22,7 @@ struct throttle {
 	struct throttle_ring *_Atomic only; /* of the one context seen so far, where there is one card */
 	_Atomic uint32_t ring_lock;
 	struct throttle_ring rings[RINGS];
-	struct region_compute own[HM_MAX_CARDS]; /* where the region is lost */
+	struct region_compute own[HM_MAX_CARDS]; /* of cards that are not in the region */
 	bool shares; /* else there is nothing but waiting for containers of higher priority */
 	struct estimates estimates;
 };
@@ -89,7 +89,7 @@ static struct throttle *throttle_make(struct vgpu *v)
 	return none;
 }
 
-/* Where the region is lost the limit goes on, for this process alone. */
+/* Where the region is lost (its place holds zeros), or has no such card, the limit is this process's alone. */
 static void use_bucket(struct vgpu *v, struct throttle *t, struct throttle_ring *r)
 {
 	r->gate.shared = v->map.r != NULL && r->card->region_card >= 0 ? &v->map.r->compute[r->card->region_card]
@@ -290,8 +290,6 @@ static void before(struct launch *l, uint64_t key)
 		l->ring = current_ring(l->v, t);
 	if (l->ring == NULL)
 		return;
-	if (HM_UNLIKELY(l->v->map.r == NULL))
-		use_bucket(l->v, t, l->ring);
 	if (l->ring->gate.share >= 100) {
 		if (may_be_held(l->v) && shared_load(&l->ring->gate.shared->hold_until_ns) != 0)
 			wait_turn(l);
@@ -366,10 +364,4 @@ void throttle_forget(struct vgpu *v, uint64_t ctx)
 		r->ctx = 0;
 		marks_unlock(r);
 	}
-}
-
-void throttle_region_lost(void)
-{
-	if (throttle_word != &always)
-		throttle_word = &never;
 }

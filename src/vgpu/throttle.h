@@ -45,7 +45,5 @@ CUresult throttle_after(struct launch *l, CUresult rc);
 void throttle_settle(void);
 /* A context has ended, and its events with it. */
 void throttle_forget(struct vgpu *v, uint64_t ctx);
-/* The region is not to be touched any more. */
-void throttle_region_lost(void);
 
 #endif

@@ -236,9 +236,11 @@ def test_capture_is_left_alone(node_of, container_on):
     assert launched >= 1.5  # 400 ms of work at a tenth, the last one's wait not yet due
 
 
-def test_a_forked_child_fails_as_without_us(node_of, container_on):
+@pytest.mark.parametrize("cores,priority", [(30, 0), (100, 1)])
+def test_a_forked_child_fails_as_without_us(node_of, container_on, cores, priority):
+    """Also where launches look at the region."""
     node = node_of("sm20.yaml")
-    got = container_on(node, 30).python("""
+    got = container_on(node, cores, priority=priority).python("""
         from launch import *
         kernel = Kernel()
         ok(kernel.launch(1000))

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -161,3 +162,38 @@ def test_a_full_disk(container, short_tmp):
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out) == (0, "2\n"), (out, err)
     assert "no allocations" in err and "pace" in err
+
+
+LOOKS = """
+from driver import *
+import threading
+context, ends = start(), []
+
+def look():
+    ok(cuda.cuCtxSetCurrent(context))
+    while not ends:
+        info()
+
+threads = [threading.Thread(target=look) for _ in range(8)]
+for t in threads:
+    t.start()
+print("looks", flush=True)
+input()
+ends.append(True)
+for t in threads:
+    t.join()
+print(alloc(1)[0], flush=True)
+"""
+
+
+@pytest.mark.parametrize("harm", ["deleted", "enlarged"])
+def test_under_threads_that_look_at_it(container, harm):
+    """One of them notices while others are in the middle of it."""
+    c = container(LIMIT * MIB)
+    child = c.start([sys.executable, "-c", LOOKS])
+    assert child.stdout.readline() == "looks\n"
+    time.sleep(0.1)
+    HARMS[harm](c.region, None)
+    time.sleep(0.1)
+    out, err = child.communicate("\n", timeout=30)
+    assert (child.returncode, out) == (0, "2\n"), err
