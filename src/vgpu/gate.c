@@ -14,23 +14,24 @@ uint64_t gate_ask(struct gate *g, uint64_t now, uint64_t estimate_ns, bool crowd
 	wait = bucket_take(g->shared, g->share, now, (uint64_t)missing);
 	if (wait != 0)
 		return wait;
+	atomic_fetch_add_explicit(&g->taken_ns, weight + missing - charge, memory_order_relaxed);
 	atomic_fetch_add_explicit(&g->credit_ns, missing - charge, memory_order_relaxed);
-	atomic_fetch_add_explicit(&g->launched_ns, weight, memory_order_relaxed);
 	return 0;
 }
 
 void gate_force(struct gate *g, uint64_t now, uint64_t estimate_ns)
 {
 	bucket_settle(g->shared, g->share, now, gate_charge(estimate_ns));
-	atomic_fetch_add_explicit(&g->launched_ns, gate_weight(estimate_ns), memory_order_relaxed);
+	atomic_fetch_add_explicit(&g->taken_ns, gate_weight(estimate_ns), memory_order_relaxed);
 }
 
 void gate_cancel(struct gate *g, uint64_t estimate_ns)
 {
 	/* A large charge would stay as credit, and let as much through at once; one of 10 s is rather lost. */
-	atomic_fetch_add_explicit(&g->credit_ns, HM_MIN(gate_charge(estimate_ns), GATE_CREDIT_NS),
-				  memory_order_relaxed);
-	atomic_fetch_sub_explicit(&g->launched_ns, gate_weight(estimate_ns), memory_order_relaxed);
+	int64_t back = HM_MIN(gate_charge(estimate_ns), GATE_CREDIT_NS);
+
+	atomic_fetch_add_explicit(&g->taken_ns, back - gate_weight(estimate_ns), memory_order_relaxed);
+	atomic_fetch_add_explicit(&g->credit_ns, back, memory_order_relaxed);
 }
 
 void gate_done(struct gate *g, uint64_t now, uint64_t estimate_ns, uint64_t span_ns, uint32_t launches,
@@ -46,6 +47,5 @@ void gate_done(struct gate *g, uint64_t now, uint64_t estimate_ns, uint64_t span
 
 void gate_idle(struct gate *g)
 {
-	atomic_store_explicit(&g->done_ns, atomic_load_explicit(&g->launched_ns, memory_order_relaxed),
-			      memory_order_relaxed);
+	atomic_store_explicit(&g->done_ns, gate_launched(g), memory_order_relaxed);
 }

@@ -258,7 +258,7 @@ static void begin_mark(struct launch *l, struct throttle *t, uint32_t launches)
 	l->mark->at_ns = now;
 	l->mark->estimate_ns = l->estimate_ns;
 	l->mark->launches = launches;
-	l->mark->launched_ns = r->gate.launched_ns;
+	l->mark->launched_ns = gate_launched(&r->gate);
 }
 
 /* Does the region ask for anything, on whichever card? */

@@ -96,6 +96,9 @@ def measure_limit(context, env):
         return
     yield Figure("vgpu.launch_limited_ns", "ns", statistics.median(a for a, _ in got), "without the preload",
                  statistics.median(b for _, b in got), "<= peer + 30")
+    whole = [call_limited(context, env, 100, ("launch", str(COUNT))) for _ in range(context.rounds)]
+    yield Figure("vgpu.launch_whole_card_ns", "ns", statistics.median(whole), "without the preload",
+                 statistics.median(b for _, b in got), "<= peer + 5")
     for cores, ns in SHARES:
         got = statistics.median(call_limited(context, env, cores, ("share", str(ns))) for _ in range(SHARE_ROUNDS))
         yield Figure(f"vgpu.share_{cores}_of_{ns // 1000}us_off", "%", abs(got - cores), goal="<= 3")

@@ -104,7 +104,7 @@ static void host(struct world *w, struct process *p)
 		return;
 	}
 	k.marked = estimate_wants_mark(p->all, k.row, &k.weight);
-	k.launched_ns = p->gate.launched_ns;
+	k.launched_ns = gate_launched(&p->gate);
 	push(w, p, k);
 }
 

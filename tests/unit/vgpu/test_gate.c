@@ -75,7 +75,7 @@ static void test_unknown_kernels_run_alone(void **state)
 
 	(void)state;
 	assert_int_equal(gate_ask(&g, BOOT, 0, false), 0);
-	first = g.launched_ns;
+	first = gate_launched(&g);
 	assert_int_equal(gate_ask(&g, BOOT, 0, false), GATE_POLL_NS);
 	assert_int_equal(gate_ask(&g, BOOT, MS, false), GATE_POLL_NS);
 	assert_int_equal(gate_ask(&g, BOOT, MS, true), 0); /* what runs may wait for it */
