@@ -129,7 +129,7 @@ def test_no_way_to_end_waits(node, container_on, how, status):
     took = time.monotonic() - before
     print(f"{how}: {took:.2f} s")
     assert got == (status, "") or (status == 134 and got == (-6, ""))
-    assert took < 15
+    assert took < 5, "a launch waits for its share for up to 10 s"
     assert c.python("start()\nprint(json.dumps([used(), alloc(4 << 30)[0]]))") == [0, 0]
 
 
