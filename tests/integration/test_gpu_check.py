@@ -34,6 +34,21 @@ def test_a_library_that_holds_nothing_is_found_out(tmp_path):
         assert re.search(f"^failed +{text}: ", done.stdout, re.M), text
 
 
+def test_a_check_that_breaks_stops_no_other(tmp_path):
+    """The probe cannot fill the card."""
+    for name in ("bin", "sim", "lib"):
+        (tmp_path / name).symlink_to(PLAIN / name)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/cuda-path").symlink_to(PLAIN / "tests/cuda-path")
+    probe = tmp_path / "tests/vgpu-probe"
+    probe.write_text(f'#!/bin/sh\n[ "$1" != fill ] || exit 9\nexec {PLAIN}/tests/vgpu-probe "$@"\n')
+    probe.chmod(0o755)
+    done = gpu_check(f"--build={tmp_path}", "--sim", str(REPO / "sim/nodes/t4x2.yaml"), "--only=alloc-pitch")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"^failed +limit: .*exit 9", done.stdout, re.M) and re.search(r"^passed +oversubscription$", done.stdout, re.M)
+    assert "1 failed in" in done.stdout
+
+
 def test_without_a_driver_it_says_so():
     """On a machine with a real driver the check itself runs, and must pass."""
     done = gpu_check(LD_LIBRARY_PATH="")
