@@ -54,6 +54,14 @@ static double decay(double x)
 	return result;
 }
 
+/* What a bucket would not believe anyway would only bring the sum to its end. */
+static int64_t error_of(double ns)
+{
+	int64_t part = HM_MIN((int64_t)(ns * ALPHA_ERROR_PART), BUCKET_ERROR_NS);
+
+	return HM_MAX(part, -BUCKET_ERROR_NS);
+}
+
 static void take(struct alpha *a, uint64_t from_ns, uint64_t to_ns, double used, double raw)
 {
 	double keep = decay((double)(to_ns - HM_MIN(a->sampled_ns, from_ns)) / (double)ALPHA_TAU_NS), ratio;
@@ -62,7 +70,7 @@ static void take(struct alpha *a, uint64_t from_ns, uint64_t to_ns, double used,
 	a->used = a->used * keep + used;
 	a->raw = a->raw * keep + raw;
 	if (a->value != 0)
-		a->error_ns += (int64_t)((used - raw * (double)a->value / BUCKET_ALPHA_ONE) * ALPHA_ERROR_PART);
+		a->error_ns += error_of(used - raw * (double)a->value / BUCKET_ALPHA_ONE);
 	if (a->raw < ALPHA_LEAST_NS)
 		return;
 	ratio = HM_MAX(a->used / a->raw * BUCKET_ALPHA_ONE, (double)BUCKET_ALPHA_MIN);

@@ -176,6 +176,22 @@ static void nonsense_is_forgotten(void **state)
 	assert_int_equal(a.value, 0);
 }
 
+/* Spans that might be true, and are not: the error grows by what a bucket believes, so that no container can bring it
+ * to the end of its word. */
+static void the_error_grows_slowly(void **state)
+{
+	enum { SAMPLES = 40 };
+	struct alpha a = { 0 };
+	uint64_t now = 1000 * MS;
+
+	(void)state;
+	for (unsigned i = 0; i <= SAMPLES; i++, now += 200 * MS) {
+		alpha_note(&a, now, i * 15000000 * MS);
+		alpha_sample(&a, now - 200 * MS, now, 100 * MS);
+	}
+	assert_in_range((uint64_t)-a.error_ns, 1, SAMPLES * (uint64_t)BUCKET_ERROR_NS);
+}
+
 /* Before a pause is long ago: the first sample after it says more than all before. */
 static void old_samples_fade_in_a_pause(void **state)
 {
@@ -219,6 +235,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_region_that_is_gone_is_noticed, setup, teardown),
 		cmocka_unit_test(alpha_is_believed_for_its_time),
 		cmocka_unit_test(nonsense_is_forgotten),
+		cmocka_unit_test(the_error_grows_slowly),
 		cmocka_unit_test(old_samples_fade_in_a_pause),
 		cmocka_unit_test(errors_are_charged_once),
 		cmocka_unit_test(alpha_follows_the_samples),
