@@ -148,7 +148,8 @@ VGPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 	v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 	if (v != NULL && device >= 0 && device < VGPU_DEVICES)
 		v->primary[device] = (uintptr_t)*out;
-	if (rc != CUDA_SUCCESS || overhead_after(&o))
+	/* Where nothing may be allocated it is let in all the same: without one a program cannot even ask. */
+	if (rc != CUDA_SUCCESS || o.card == NULL || overhead_after(&o))
 		return rc;
 	cuDevicePrimaryCtxRelease_v2(device);
 	*out = NULL;

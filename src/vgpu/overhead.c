@@ -189,13 +189,14 @@ void overhead_before(struct overhead *o, CUdevice device)
 	o->v = vgpu_get();
 	o->card = o->v != NULL ? vgpu_card_of(o->v, device) : NULL;
 	o->count = 0;
+	o->unmeasured = false;
 	if (o->card == NULL)
 		return;
 	lock(o->v);
 	if (measured(o->v, o->card)->pid_count == 0) {
 		if (!list_lines(o->v, o->card, lines, &o->count))
-			o->card = NULL;
-		for (unsigned i = 0; o->card != NULL && i < o->count; i++)
+			o->unmeasured = true;
+		for (unsigned i = 0; !o->unmeasured && i < o->count; i++)
 			o->before[i] = lines[i].pid;
 	}
 	unlock(o->v);
@@ -203,7 +204,9 @@ void overhead_before(struct overhead *o, CUdevice device)
 
 bool overhead_after(struct overhead *o)
 {
-	return o->v == NULL || o->card == NULL || adjust(o->v, o->card, o, true);
+	if (o->v == NULL || o->unmeasured)
+		return true;
+	return o->card != NULL && adjust(o->v, o->card, o, true);
 }
 
 bool overhead_grew(void)
@@ -215,7 +218,7 @@ bool overhead_grew(void)
 	if (v == NULL || REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
 		return true;
 	card = vgpu_card_of(v, device);
-	return card == NULL || measured(v, card)->pid_count == 0 || adjust(v, card, NULL, true);
+	return card != NULL && (measured(v, card)->pid_count == 0 || adjust(v, card, NULL, true));
 }
 
 void overhead_settle(struct vgpu *v)

@@ -14,9 +14,10 @@
 enum { OVERHEAD_LINES = 256 };
 
 struct overhead {
-	struct vgpu *v; /* NULL: nothing is measured */
-	struct vgpu_card *card;
-	unsigned count; /* lines that were there before */
+	struct vgpu *v;         /* NULL: nothing is measured */
+	struct vgpu_card *card; /* NULL: nothing may be allocated there */
+	bool unmeasured;        /* the driver does not list its processes */
+	unsigned count;         /* lines that were there before */
 	uint32_t before[OVERHEAD_LINES];
 };
 

@@ -82,6 +82,22 @@ input()
     child.communicate("\n")
 
 
+@pytest.mark.parametrize("why", ["no region", "another card"])
+def test_where_nothing_may_be_allocated_code_and_contexts_take_nothing(container, node, why):
+    c = container(1 << 30) if why == "no region" else container(limits=f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory=1g cores=5\nend\n")
+    if why == "no region":
+        c.region.unlink()
+    else:
+        c.make_region(1 << 30, [node.cards[1]])
+    got = run(c, """
+start()
+context = c.c_void_p()
+codes = [cuda.cuCtxCreate_v2(c.byref(context), 0, 0), load()[0], cuda.cuCtxSetLimit(2, c.c_size_t(64 * MIB))]
+print(json.dumps([codes, context.value]))
+""")
+    assert got == [[2, 2, 2], None]
+
+
 def test_contexts_of_several_processes_share_the_limit(container):
     c = container((2 * CONTEXT + 10) * MIB)
     child = c.start([sys.executable, "-c", "from driver import *\nstart()\nprint(flush=True)\ninput()"])
