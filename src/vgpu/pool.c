@@ -36,7 +36,7 @@ struct record *pool_find(struct vgpu *v, CUmemoryPool pool)
 
 	if (r != NULL)
 		track_release(&v->track, TRACK_POOL, (uintptr_t)pool);
-	return r;
+	return r != NULL && !r->pooled ? r : NULL;
 }
 
 static void set_threshold(struct record *r, cuuint64_t bytes)
@@ -227,21 +227,24 @@ VGPU_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 }
 
 /* A destroyed pool lives on until its last allocation is freed; the driver tells nothing of it any more, so until then
- * it keeps its charge. Its record is looked up before: its address may be another pool's the next moment. */
+ * it keeps its charge. Under the lock: its address may be another pool's the next moment. */
 VGPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct vgpu *v = vgpu_get();
-	struct record *r = v != NULL ? pool_find(v, pool) : NULL;
+	struct record *r;
 	CUresult rc;
 
-	if (r != NULL)
-		refresh_one(v, pool);
-	rc = REAL(cuMemPoolDestroy)(pool);
-	if (r == NULL || rc != CUDA_SUCCESS)
-		return rc;
+	if (v == NULL)
+		return REAL(cuMemPoolDestroy)(pool);
 	pools_lock(v);
-	r->pooled = 1;
-	bury_if_empty(v, r);
+	r = pool_find(v, pool);
+	if (r != NULL)
+		refresh(v, r);
+	rc = REAL(cuMemPoolDestroy)(pool);
+	if (r != NULL && rc == CUDA_SUCCESS) {
+		r->pooled = 1;
+		bury_if_empty(v, r);
+	}
 	pools_unlock(v);
 	return rc;
 }

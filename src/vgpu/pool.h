@@ -21,6 +21,7 @@ void pools_refresh(struct vgpu *v);
 void pools_lock(struct vgpu *v);
 void pools_unlock(struct vgpu *v);
 bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out);
+/* NULL also for one that was destroyed: its address may be used again. */
 struct record *pool_find(struct vgpu *v, CUmemoryPool pool);
 /* NULL: no memory. */
 struct record *pool_add(struct vgpu *v, CUmemoryPool pool, CUdevice device, bool on_host);
