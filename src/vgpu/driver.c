@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -14,13 +13,14 @@
 static const char *const libc_names[] = { "libc.so.6", "libdl.so.2" };
 static const char *const driver_names[DRIVER_LIBRARIES] = { "libcuda.so.1", "libnvidia-ml.so.1" };
 
+enum { UNKNOWN, FILLING, READY };
+
 struct driver {
 	struct elf_object object;
-	_Atomic bool ready;
+	_Atomic uint32_t phase;
 };
 
 static struct driver drivers[DRIVER_LIBRARIES];
-static _Atomic int drivers_lock;
 
 static void *libc_symbol(const char *name)
 {
@@ -43,34 +43,39 @@ static void pin(const struct elf_object *o)
 		libc_dlopen()(o->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-static bool find_driver(enum driver_library lib)
+/* NULL: not loaded. `room` is for what another thread is filling in; in a forked child that thread is gone, so nobody
+ * waits for it. */
+static const struct elf_object *find_driver(enum driver_library lib, struct elf_object *room)
 {
 	struct driver *d = &drivers[lib];
-	struct elf_object o;
+	uint32_t phase = UNKNOWN;
 
-	if (atomic_load_explicit(&d->ready, memory_order_acquire))
-		return true;
-	if (!elf_find_soname(driver_names[lib], &o))
-		return false;
-	while (atomic_exchange(&drivers_lock, 1) != 0)
-		sched_yield();
-	if (!d->ready) {
-		d->object = o;
-		atomic_store_explicit(&d->ready, true, memory_order_release);
+	if (atomic_load_explicit(&d->phase, memory_order_acquire) == READY)
+		return &d->object;
+	if (!elf_find_soname(driver_names[lib], room))
+		return NULL;
+	pin(room);
+	if (atomic_compare_exchange_strong(&d->phase, &phase, FILLING)) {
+		d->object = *room;
+		atomic_store_explicit(&d->phase, READY, memory_order_release);
 	}
-	atomic_store(&drivers_lock, 0);
-	pin(&o);
-	return true;
+	return room;
 }
 
 void *driver_symbol(enum driver_library lib, const char *name)
 {
-	return find_driver(lib) ? elf_symbol(&drivers[lib].object, name) : NULL;
+	struct elf_object room;
+	const struct elf_object *o = find_driver(lib, &room);
+
+	return o != NULL ? elf_symbol(o, name) : NULL;
 }
 
 bool driver_load(enum driver_library lib)
 {
-	return find_driver(lib) || (libc_dlopen()(driver_names[lib], RTLD_LAZY) != NULL && find_driver(lib));
+	struct elf_object room;
+
+	return find_driver(lib, &room) != NULL ||
+	       (libc_dlopen()(driver_names[lib], RTLD_LAZY) != NULL && find_driver(lib, &room) != NULL);
 }
 
 bool driver_contains_now(enum driver_library lib, uintptr_t address)
@@ -83,7 +88,10 @@ bool driver_contains_now(enum driver_library lib, uintptr_t address)
 /* A second copy of the driver counts as the driver. */
 bool driver_contains(enum driver_library lib, uintptr_t address)
 {
-	return find_driver(lib) && (elf_contains(&drivers[lib].object, address) || driver_contains_now(lib, address));
+	struct elf_object room;
+	const struct elf_object *o = find_driver(lib, &room);
+
+	return o != NULL && (elf_contains(o, address) || driver_contains_now(lib, address));
 }
 
 enum driver_library driver_of_name(const char *name)
