@@ -194,6 +194,8 @@ CUresult cuLibraryGetKernelCount(unsigned *out, CUlibrary library);
 CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library);
 CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned count, CUlibrary library);
 CUresult cuLibraryGetGlobal(CUdeviceptr *out, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuLibraryGetManaged(CUdeviceptr *out, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel);
 CUresult cuKernelGetName(const char **out, CUkernel kernel);
 CUresult cuFuncGetName(const char **out, CUfunction function);

@@ -101,6 +101,9 @@ HANDS_OUT(cuLibraryEnumerateKernels, (CUkernel * out, unsigned count, CUlibrary 
 HANDS_OUT(cuLibraryGetModule, (CUmodule * out, CUlibrary library), (out, library))
 HANDS_OUT(cuLibraryGetGlobal, (CUdeviceptr * out, size_t *bytes, CUlibrary library, const char *name),
 	  (out, bytes, library, name))
+HANDS_OUT(cuLibraryGetManaged, (CUdeviceptr * out, size_t *bytes, CUlibrary library, const char *name),
+	  (out, bytes, library, name))
+HANDS_OUT(cuLibraryGetUnifiedFunction, (void **out, CUlibrary library, const char *name), (out, library, name))
 HANDS_OUT(cuKernelGetFunction, (CUfunction * out, CUkernel kernel), (out, kernel))
 
 /* Loaded stays loaded: what does not fit is charged all the same, and the caller told. */
