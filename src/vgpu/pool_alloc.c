@@ -5,7 +5,8 @@
  *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); then charge the growth since it was
  *     last read, less the charge of 1. Growth that was another thread's has two charges until that thread gets here:
  * never too few.
- *  4. Over the limit (the pool grew by more than was asked): charge it all the same, free the allocation, refuse.
+ *  4. Over the limit (the pool grew by more than was asked): charge it all the same, free the allocation, have the pool
+ *     give back what it grew by, refuse.
  * A pool whose attribute the driver does not tell is charged by allocation. */
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
@@ -16,6 +17,7 @@ struct pool_request {
 	CUstream stream;
 	bool per_thread, by_attribute;
 	CUdevice device;
+	uint64_t held; /* by the pool, before */
 	struct booking b;
 };
 
@@ -124,12 +126,29 @@ static bool settle(struct pool_request *q)
 		pool->card = (uint8_t)(q->b.card - v->cards);
 		pool->refs++;
 		q->b.record->owner = (uintptr_t)pool;
+		q->held = pool->bytes;
 		owed = pool_take_growth(v, pool, reserved, q->b.charged);
 	} else {
 		q->b.record->bytes = q->b.charged;
 	}
 	pools_unlock(v);
 	return pool_charge_owed(v, q->b.card, owed);
+}
+
+/* Step 4. Where the stream has not come to the free yet, the pool keeps it until the next synchronisation. Other
+ * threads may be capturing. */
+static void undo(const struct pool_request *q, CUdeviceptr ptr)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (q->per_thread)
+		cuMemFreeAsync_ptsz(ptr, q->stream);
+	else
+		cuMemFreeAsync(ptr, q->stream);
+	if (REAL(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+		return;
+	cuMemPoolTrimTo(q->pool, q->held);
+	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
 static CUresult finish(struct pool_request *q, CUresult rc, CUdeviceptr *out)
@@ -147,10 +166,7 @@ static CUresult finish(struct pool_request *q, CUresult rc, CUdeviceptr *out)
 	track_put(&q->b.v->track, q->b.record);
 	if (fits)
 		return CUDA_SUCCESS;
-	if (q->per_thread)
-		cuMemFreeAsync_ptsz(*out, q->stream);
-	else
-		cuMemFreeAsync(*out, q->stream);
+	undo(q, *out);
 	*out = 0;
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
