@@ -176,10 +176,8 @@ static int use_environment(struct vgpu *v, struct hm_err *e)
 	int r = env_limits_read(environ, &v->env, e);
 
 	v->from_env = true;
-	if (r == 0 && !v->env.any) {
-		v->mode = VGPU_OFF;
+	if (r == 0 && !v->env.any)
 		return 0;
-	}
 	if (r < 0) {
 		if (map_env_region(v, &region_error) < 0)
 			v->map.r = NULL; /* nowhere to say it */
@@ -214,18 +212,19 @@ static int read_limits(struct vgpu *v, struct hm_err *e)
 	return r;
 }
 
-/* True: try again at the next call. */
+/* True: try again at the next call; until then the mode is what it was, VGPU_REFUSE: a thread that has v from a try
+ * before this one finds no limit that is half read. */
 static bool attach(struct vgpu *v)
 {
 	struct hm_err e = { 0 };
 	int r;
 
 	v->pid = (uint32_t)syscall(SYS_getpid);
-	v->mode = VGPU_ON;
 	r = read_limits(v, &e);
-	if (r == 0)
+	if (r == 0) {
+		v->mode = v->from_env && !v->env.any ? VGPU_OFF : VGPU_ON;
 		return false;
-	v->mode = VGPU_REFUSE;
+	}
 	if (!v->told)
 		vgpu_trouble(v, "no allocations: %s", e.msg);
 	v->told = true;
@@ -367,7 +366,7 @@ void vgpu_count_unknown_entry(void)
 {
 	struct vgpu *v = vgpu_get();
 
-	if (v != NULL && v->map.r != NULL)
+	if (v != NULL && v->mode == VGPU_ON && v->map.r != NULL)
 		atomic_fetch_add_explicit(&v->map.r->stats.unknown_entry_points, 1, memory_order_relaxed);
 }
 

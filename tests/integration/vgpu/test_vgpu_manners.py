@@ -55,6 +55,32 @@ def test_attached_with_too_little_left(container, which, sizes):
     assert {(2, 2, 2), (2, 0, 0)} <= seen
 
 
+# Threads ask all the time, while none can attach and while one at last does.
+SCARCE_FOR_THREADS = SCARCE[:SCARCE.index("def tries")] + """
+import threading, time
+ends = []
+def ask():
+    ok(cuda.cuCtxSetCurrent(ctx))
+    while not ends:
+        code, p = alloc(MIB)
+        assert code in (0, 2) and (code != 0 or free(p) == 0)
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for t in threads:
+    t.start()
+time.sleep(0.2)
+resource.setrlimit(which, before)
+time.sleep(0.1)
+ends.append(True)
+for t in threads:
+    t.join()
+print(json.dumps(alloc(60 * MIB)[0]))
+"""
+
+
+def test_threads_that_attach_with_too_little_left(container):
+    assert run(container(LIMIT * MIB), SCARCE_FOR_THREADS, "RLIMIT_NOFILE", 3) == 0
+
+
 def test_descriptors_used_up_later(container):
     got = run(container(LIMIT * MIB), """
 from driver import *
