@@ -125,6 +125,16 @@ CUcontext check_use(int card)
 	return ctx;
 }
 
+void check_use_with_pools(void)
+{
+	int there = 0;
+
+	check_use(0);
+	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
+	if (there == 0)
+		check_not_available("this card has no memory pools");
+}
+
 double check_now_ms(void)
 {
 	struct timespec t;

@@ -1,9 +1,11 @@
 /* What a path program says. Each runs alone, once bare and once with libvgpu, and is the same on a simulated node and
- * on a real card: OK(call)         the driver answers CUDA_SUCCESS, whoever is in between; else the program cannot say
- * anything HOLDS(x, ...)    a promise of a limit; what fails is told, and the program goes on NEED(symbol)     the
- * driver has this function Environment: HAMI_CHECK_LIMIT bytes of each card, HAMI_CHECK_CORES percent (0: no compute
- * limit), HAMI_CHECK_SLACK bytes by which the driver's books may differ from ours (0 on a simulated node),
- * HAMI_CHECK_BARE set: libvgpu is not there. */
+ * on a real card:
+ *  - OK(call): the driver answers CUDA_SUCCESS, whoever is in between; else the program cannot say anything
+ *  - HOLDS(x, ...): a promise of a limit; what fails is told, and the program goes on
+ *  - NEED(symbol): the driver has this function
+ * Environment: HAMI_CHECK_LIMIT bytes of each card, HAMI_CHECK_CORES percent (0: no compute limit), HAMI_CHECK_SLACK
+ * bytes by which the driver's books may differ from ours (0 on a simulated node), HAMI_CHECK_BARE set: libvgpu is not
+ * there. */
 #ifndef HM_TESTS_CUDA_CHECK_H
 #define HM_TESTS_CUDA_CHECK_H
 
@@ -55,6 +57,8 @@ int check_result(void);
 
 /* cuInit and card's primary context, current. Not available where there are fewer cards. */
 CUcontext check_use(int card);
+/* Card 0 so; not available where it has no memory pools. */
+void check_use_with_pools(void);
 
 /* Milliseconds of CLOCK_MONOTONIC. */
 double check_now_ms(void);

@@ -28,6 +28,9 @@ void fill_and_empty(const struct way *way);
 /* The same in the current context of a card. */
 void fill_and_empty_here(int card, const struct way *way);
 
+/* The same by cuMemAlloc_v2 and cuMemFree_v2 as a lookup found them. Not available where one is NULL. */
+void fill_by_addresses(void *alloc, void *free);
+
 /* In the current context of the card: 2 MiB more than the views leave is refused, just that much is not. */
 void fill_expect_room(int card);
 

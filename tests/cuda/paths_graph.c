@@ -5,13 +5,8 @@
 
 static void need_graph_memory(void)
 {
-	int there = 0;
-
 	NEED(cuGraphAddMemAllocNode);
-	check_use(0);
-	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
-	if (there == 0)
-		check_not_available("this card has no memory pools");
+	check_use_with_pools();
 }
 
 /* A graph that allocates and keeps: its memory is there from the launch until it is freed. */

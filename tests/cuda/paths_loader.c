@@ -6,28 +6,6 @@
 #include "fill.h"
 #include "paths.h"
 
-static __typeof__(&cuMemAlloc_v2) alloc;
-static __typeof__(&cuMemFree_v2) give_fn;
-
-static CUresult take(uint64_t *out, size_t bytes)
-{
-	return alloc((CUdeviceptr *)out, bytes);
-}
-
-static CUresult give(uint64_t what)
-{
-	return give_fn(what);
-}
-
-static void fill_by(void *alloc_address, void *free_address)
-{
-	if (alloc_address == NULL || free_address == NULL)
-		check_not_available("this lookup knows no cuMemAlloc");
-	memcpy(&alloc, &alloc_address, sizeof alloc);
-	memcpy(&give_fn, &free_address, sizeof give_fn);
-	fill_and_empty(&(struct way) { .take = take, .give = give });
-}
-
 /* dlsym of a named version, as its address differs from the plain one's in no libc. */
 static void run_dlvsym(void)
 {
@@ -40,7 +18,7 @@ static void run_dlvsym(void)
 	if (address == NULL)
 		check_not_available("this libc has no dlsym of a version known here");
 	memcpy(&look, &address, sizeof look);
-	fill_by(look(handle, "cuMemAlloc_v2"), look(handle, "cuMemFree_v2"));
+	fill_by_addresses(look(handle, "cuMemAlloc_v2"), look(handle, "cuMemFree_v2"));
 }
 
 /* A library whose own references go to what it brings along before anything that was preloaded. */
@@ -59,7 +37,7 @@ static void run_deep_library(void)
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	if (handle == NULL)
 		check_not_available("%s", dlerror());
-	fill_by(dlsym(handle, "deep_alloc"), dlsym(handle, "deep_free"));
+	fill_by_addresses(dlsym(handle, "deep_alloc"), dlsym(handle, "deep_free"));
 }
 
 const struct path paths_loader[] = {

@@ -5,31 +5,9 @@
 #include "fill.h"
 #include "paths.h"
 
-static __typeof__(&cuMemAlloc_v2) alloc;
-static __typeof__(&cuMemFree_v2) give_fn;
-
-static CUresult take(uint64_t *out, size_t bytes)
-{
-	return alloc((CUdeviceptr *)out, bytes);
-}
-
-static CUresult give(uint64_t what)
-{
-	return give_fn(what);
-}
-
-static void fill_by(void *alloc_address, void *free_address)
-{
-	if (alloc_address == NULL || free_address == NULL)
-		check_not_available("this lookup knows no cuMemAlloc");
-	memcpy(&alloc, &alloc_address, sizeof alloc);
-	memcpy(&give_fn, &free_address, sizeof give_fn);
-	fill_and_empty(&(struct way) { .take = take, .give = give });
-}
-
 static void by_handle(void *handle)
 {
-	fill_by(dlsym(handle, "cuMemAlloc_v2"), dlsym(handle, "cuMemFree_v2"));
+	fill_by_addresses(dlsym(handle, "cuMemAlloc_v2"), dlsym(handle, "cuMemFree_v2"));
 }
 
 static void run_handle(void)
@@ -55,7 +33,7 @@ static void run_dlsym_of_dlsym(void)
 	void *address = dlsym(RTLD_NEXT, "dlsym"), *handle = dlopen("libcuda.so.1", RTLD_NOW);
 
 	memcpy(&look, &address, sizeof look);
-	fill_by(look(handle, "cuMemAlloc_v2"), look(handle, "cuMemFree_v2"));
+	fill_by_addresses(look(handle, "cuMemAlloc_v2"), look(handle, "cuMemFree_v2"));
 }
 
 static void *found(const char *name, int version, cuuint64_t flags, bool second)
@@ -73,7 +51,7 @@ static void *found(const char *name, int version, cuuint64_t flags, bool second)
 static void by_address(cuuint64_t flags, bool second)
 {
 	OK(cuInit(0));
-	fill_by(found("cuMemAlloc", 3020, flags, second), found("cuMemFree", 3020, flags, second));
+	fill_by_addresses(found("cuMemAlloc", 3020, flags, second), found("cuMemFree", 3020, flags, second));
 }
 
 static void run_address(void)
@@ -133,7 +111,7 @@ static void run_address_of_address(void)
 	memcpy(&get, &address, sizeof get);
 	OK(get("cuMemAlloc", &a, 3020, 0, &status));
 	OK(get("cuMemFree", &f, 3020, 0, &status));
-	fill_by(a, f);
+	fill_by_addresses(a, f);
 }
 
 const struct path paths_lookup[] = {

@@ -11,13 +11,8 @@ static CUmemoryPool pool;
 
 static void need_pools(void)
 {
-	int there = 0;
-
 	NEED(cuMemAllocAsync);
-	check_use(0);
-	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
-	if (there == 0)
-		check_not_available("this card has no memory pools");
+	check_use_with_pools();
 }
 
 static CUmemPoolProps props(int handles)

@@ -117,13 +117,9 @@ static void giver(int sock, CUdeviceptr (*take)(CUstream), CUresult (*give_back)
 static void pool_given_back(const char *role)
 {
 	char go = 1;
-	int there = 0;
 
 	NEED(cuMemAllocAsync);
-	check_use(0);
-	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
-	if (there == 0)
-		check_not_available("this card has no memory pools");
+	check_use_with_pools();
 	struct child c = child_start(role);
 
 	(void)child_hear(c.sock, &go, 1);

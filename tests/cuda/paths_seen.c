@@ -28,14 +28,10 @@ static size_t seen(struct child *looker)
 
 static void run_free_per_thread(void)
 {
-	int there = 0;
 	CUdeviceptr p;
 
 	NEED(cuMemAllocAsync_ptsz);
-	check_use(0);
-	OK(cuDeviceGetAttribute(&there, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
-	if (there == 0)
-		check_not_available("this card has no memory pools");
+	check_use_with_pools();
 	struct child looker = child_start("looker");
 	size_t start = seen(&looker);
 
