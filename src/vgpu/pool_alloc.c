@@ -1,5 +1,6 @@
 /* Allocating from a pool:
- *  1. Charge the request's pages. Refused, but the pool has that much unused: go on without a charge.
+ *  1. Charge the request's pages; where the pool has not that much unused, the steps that it will grow by. Refused, but
+ *     the pool has that much unused by now: go on without a charge.
  *  2. Call the driver. Where the program names no pool, the one that is current now is named to the driver, so that
  *     another thread's cuDeviceSetMemPool cannot come in between.
  *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); then charge the growth since it was
@@ -11,6 +12,8 @@
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
 #include "vgpu/pool.h"
+
+#define MAX_STEP (UINT64_C(32) << 20)
 
 struct pool_request {
 	CUmemoryPool pool; /* NULL: the current one of the stream's device */
@@ -30,13 +33,29 @@ static bool has_unused(CUmemoryPool pool, uint64_t bytes)
 	       reserved - used >= bytes;
 }
 
+/* The largest step that real drivers take, until a smaller one was seen. */
+static uint64_t step_of(const struct vgpu *v)
+{
+	return v->pool_step != 0 ? v->pool_step : MAX_STEP;
+}
+
+static void learn_step(struct vgpu *v, uint64_t growth)
+{
+	uint64_t step = growth & (0 - growth);
+
+	if (growth != 0 && step < step_of(v))
+		v->pool_step = HM_MAX(step, VGPU_PAGE_BYTES);
+}
+
 static CUresult open_request(struct pool_request *q, uint64_t bytes)
 {
-	uint64_t pages = (bytes + VGPU_PAGE_BYTES - 1) / VGPU_PAGE_BYTES * VGPU_PAGE_BYTES, reserved;
+	uint64_t unit = VGPU_PAGE_BYTES, reserved;
 	CUresult rc;
 
 	q->by_attribute = q->by_attribute || pool_attribute(q->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
-	rc = booking_open_on(&q->b, q->device, pages);
+	if (q->by_attribute && !has_unused(q->pool, bytes))
+		unit = step_of(q->b.v);
+	rc = booking_open_on(&q->b, q->device, (bytes + unit - 1) / unit * unit);
 	if (rc != CUDA_ERROR_OUT_OF_MEMORY || q->b.card == NULL)
 		return rc;
 	if (q->b.v->mode == VGPU_ON && q->by_attribute && has_unused(q->pool, bytes))
@@ -127,6 +146,8 @@ static bool settle(struct pool_request *q)
 		pool->refs++;
 		q->b.record->owner = (uintptr_t)pool;
 		q->held = pool->bytes;
+		if (reserved > q->held)
+			learn_step(v, reserved - q->held);
 		owed = pool_take_growth(v, pool, reserved, q->b.charged);
 	} else {
 		q->b.record->bytes = q->b.charged;

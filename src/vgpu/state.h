@@ -63,7 +63,8 @@ struct vgpu {
 	_Atomic uint32_t card_count;
 	_Atomic uint32_t card_lock;
 	_Atomic uint32_t pool_lock;
-	_Atomic bool pools_idle; /* some pool may give memory back at the next synchronisation */
+	_Atomic uint64_t pool_step; /* by which pools grow; 0: not seen yet */
+	_Atomic bool pools_idle;    /* some pool may give memory back at the next synchronisation */
 	_Atomic uint64_t primary[VGPU_DEVICES];
 	_Atomic uint64_t graph_devices; /* a bit for each device on which graphs have memory nodes */
 	_Atomic uint32_t graph_lock;

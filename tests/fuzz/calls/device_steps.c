@@ -247,7 +247,8 @@ static void take_from(struct object *pool, struct object *o, uint64_t bytes, boo
 {
 	uint64_t used = pool->used + round_up(bytes, 512), unused = pool->reserved - pool->used;
 	uint64_t grown = HM_MAX(pool->reserved, round_up(used, me.world->pool_step));
-	uint64_t needs = HM_MAX(grown - pool->reserved, unused >= bytes ? 0 : round_up(bytes, FAKE_PAGE));
+	/* Before it has grown a pool may be one whose step is the largest. */
+	uint64_t needs = HM_MAX(grown - pool->reserved, unused >= bytes ? 0 : round_up(bytes, 16 * FAKE_PAGE));
 	CUdeviceptr ptr = 0;
 	CUresult rc = by_default ? cuMemAllocAsync(&ptr, bytes, NULL)
 				 : cuMemAllocFromPoolAsync(&ptr, bytes, (CUmemoryPool)pool->handle, NULL); // NOLINT

@@ -32,6 +32,36 @@ def test_a_race_for_the_last_pages_is_never_one_byte_over(container, node, pages
     assert card["peak_bytes"] - card["reserved_bytes"] == pages * PAGE
 
 
+POOLS_RACE = """
+from driver import *
+start()
+print(flush=True)
+input()
+p = c.c_uint64()
+for _ in range(500):
+    code = cuda.cuMemAllocAsync(c.byref(p), c.c_size_t(2 << 20), None)
+    assert code in (0, 2)
+    if code == 0:
+        ok(cuda.cuMemFreeAsync(p, None))
+        ok(cuda.cuCtxSynchronize())
+"""
+
+
+def test_pools_that_race_are_never_a_step_over(container, node):
+    """Each asks for 2 MiB of the 64 that are left, and takes 32."""
+    c = container(64 << 20)
+    racers = [c.start([sys.executable, "-c", POOLS_RACE]) for _ in range(12)]
+    for child in racers:
+        assert child.stdout.readline() == "\n"
+    for child in racers:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    for child in racers:
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == 0, (out, err)
+    assert c.snapshot()["cards"][0]["peak"] <= 64 << 20
+
+
 STORM = """
 from driver import *
 start()
