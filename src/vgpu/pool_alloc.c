@@ -4,8 +4,7 @@
  *  2. Call the driver. Where the program names no pool, the one that is current now is named to the driver, so that
  *     another thread's cuDeviceSetMemPool cannot come in between.
  *  3. Under the pools' lock read what the pool holds now (RESERVED_MEM_CURRENT); then charge the growth since it was
- *     last read, less the charge of 1. Growth that was another thread's has two charges until that thread gets here:
- * never too few.
+ *     last read, less the charge of 1. Growth that was another thread's is charged twice until that thread is here.
  *  4. Over the limit (the pool grew by more than was asked): charge it all the same, free the allocation, have the pool
  *     give back what it grew by, refuse.
  * A pool whose attribute the driver does not tell is charged by allocation. */
