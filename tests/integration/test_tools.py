@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import REPO
+from node.base import REPO
 
 CTEST = """<testsuite name="t" tests="4" failures="1" skipped="1">
 <testcase name="good" classname="good" status="run"><system-out>x</system-out></testcase>
