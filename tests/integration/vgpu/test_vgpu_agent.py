@@ -76,8 +76,8 @@ def test_shares_of_one_card(cluster, slots, works):
     containers = [cluster.container(n) for n in slots]
     want = [n * 100 / SLOTS for n in slots]
     for _ in range(4):
-        children = [start(c, lengths, sync, 7) for c, (lengths, sync) in zip(containers, works)]
-        got = shares(cluster.node, children, warm=2.5, seconds=4.0)
+        children = [start(c, lengths, sync, 5.3) for c, (lengths, sync) in zip(containers, works)]
+        got = shares(cluster.node, children, warm=2.0, seconds=3.0)
         if all(0.88 * w <= g <= w + 5 for g, w in zip(got, want)):
             assert all(0 < word(c, ALPHA_AT) < 65536 for c in containers)
             return
@@ -87,8 +87,8 @@ def test_shares_of_one_card(cluster, slots, works):
 def test_unlimited_beside_limited_gets_the_rest(cluster):
     limited, free = cluster.container(3), cluster.container(7, "policy=disable")
     for _ in range(3):
-        children = [start(c, [MS], 20, 7) for c in (limited, free)]
-        got = shares(cluster.node, children, warm=2.5, seconds=4.0)
+        children = [start(c, [MS], 20, 5.3) for c in (limited, free)]
+        got = shares(cluster.node, children, warm=2.0, seconds=3.0)
         if abs(got[0] - 30) <= 5 and got[1] >= 60:
             return
     assert got == [30, 70]

@@ -17,8 +17,8 @@ BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
 MS = 1000000
 # struct region_layout, compute: contract/region_layout.h
 COMPUTE_AT, COMPUTE_BYTES = 1593536, 128
-ALPHA_AT, ERROR_AT, OPEN_AT, HOLD_AT = 64, 72, 80, 88
-SPANS_AT, WAITS_AT, OVERDUE_AT = 8, 24, 32
+ALPHA_AT, OPEN_AT, HOLD_AT = 64, 80, 88
+SPANS_AT, OVERDUE_AT = 8, 32
 BOOT_NS = 1000 * 10**9  # virtual_time.c
 
 RUN = """
