@@ -1,5 +1,5 @@
 /* The file that HAMi's vGPUmonitor reads of each container: HAMi-core's shared region, layout 1.2 (LP64,
- * little-endian). Only the words that the monitor reads or writes have a name here. docs/contracts/hami-cache.md */
+ * little-endian). Only the words that the monitor reads or writes have a name here. docs/agent.md, "HAMi's monitor" */
 #ifndef HM_CONTRACT_HAMI_CACHE_H
 #define HM_CONTRACT_HAMI_CACHE_H
 

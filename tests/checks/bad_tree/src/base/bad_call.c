@@ -7,3 +7,5 @@ void bad_call(char *out)
 	puts("strcpy(a, b)");
 	sprintf(out, "x");
 }
+
+/* docs/nowhere.md */
