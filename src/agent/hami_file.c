@@ -90,25 +90,42 @@ static bool put_launch(int fd, const struct hami_cache *c, bool held)
 	       (held || put(fd, c, AT(recent_kernel), sizeof c->recent_kernel));
 }
 
-int hami_file_write(const char *path, const struct hami_cache *c, bool launched, bool *held, struct hm_err *e)
+/* Whether the monitor still lives shows in whether it says anew what was replaced here. */
+static bool hear(int fd, unsigned *held)
+{
+	int32_t recent, word = 0;
+
+	if (pread(fd, &recent, sizeof recent, (off_t)AT(recent_kernel)) != (ssize_t)sizeof recent)
+		return false;
+	if (recent >= 0) {
+		*held = 0;
+		return true;
+	}
+	if (recent == HAMI_CACHE_HELD)
+		*held = 0;
+	*held = *held < HAMI_FILE_HOLD_ROUNDS ? *held + 1 : 0;
+	if (*held > 0)
+		word = HAMI_CACHE_HEARD;
+	return recent == word || pwrite(fd, &word, sizeof word, (off_t)AT(recent_kernel)) == (ssize_t)sizeof word;
+}
+
+int hami_file_write(const char *path, const struct hami_cache *c, bool launched, unsigned *held, struct hm_err *e)
 {
 	hm_auto_fd fd = open_known(path);
-	int32_t recent;
 
-	*held = false;
 	if (fd < 0) {
 		hm_auto_str bytes = { 0 };
 
+		*held = 0;
 		str_add_n(&bytes, c, sizeof *c);
 		str_addc(&bytes, '\0');
 		if (str_failed(&bytes))
 			return hm_err_set(e, HM_ENOMEM, "%s", path);
 		return file_swap(path, bytes.p, bytes.n, 0644, e);
 	}
-	if (pread(fd, &recent, sizeof recent, (off_t)AT(recent_kernel)) != (ssize_t)sizeof recent)
+	if (!hear(fd, held))
 		return hm_err_set(e, HM_EIO, "%s: cut", path);
-	*held = recent < 0;
-	if (!put_counters(fd, c) || (launched && !put_launch(fd, c, *held)))
+	if (!put_counters(fd, c) || (launched && !put_launch(fd, c, *held > 0)))
 		return hm_err_errno(e, errno, "%s: write", path);
 	return 0;
 }

@@ -21,9 +21,13 @@ struct hami_file_state {
 /* Everything but the words that the monitor writes, which get HAMi-core's first values. */
 void hami_file_fill(struct hami_cache *out, const struct hami_file_state *s);
 
+/* A hold that the monitor does not repeat in so many rounds is let go: it has ended. */
+enum { HAMI_FILE_HOLD_ROUNDS = 6 };
+
 /* Makes the file, or brings it up to date: utilization_switch and recent_kernel stay the monitor's, but for a launch,
- * which is told by recent_kernel unless it says "held". *held: what it says. A file that is none is made anew. */
-int hami_file_write(const char *path, const struct hami_cache *c, bool launched, bool *held,
+ * which is told by recent_kernel unless it says "held". *held, from round to round: 0 not held, else since how many
+ * rounds the monitor has said so. A file that is none is made anew. */
+int hami_file_write(const char *path, const struct hami_cache *c, bool launched, unsigned *held,
 		    struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -29,7 +29,8 @@ struct card_use {
 
 struct watched {
 	uint64_t number;
-	bool held, seen;
+	unsigned held; /* hami_file_write's */
+	bool seen;
 	uint64_t at_ms; /* the last round; 0: none yet */
 	struct card_use cards[HM_MAX_CARDS];
 };
@@ -235,7 +236,7 @@ bool hami_monitor_holds(const struct hami_monitor *m, uint64_t number)
 {
 	for (size_t i = 0; i < m->watched_count; i++)
 		if (m->watched[i].number == number)
-			return m->watched[i].held;
+			return m->watched[i].held > 0;
 	return false;
 }
 

@@ -20,7 +20,9 @@ enum {
 /* HAMi-core's words about launches. */
 enum {
 	HAMI_CACHE_LAUNCHED = 2, /* recent_kernel: set by who launches, counted down by the monitor each 5 s */
-	HAMI_CACHE_HELD = -1,    /* recent_kernel: set by the monitor, nobody may launch */
+	HAMI_CACHE_HELD = -1,    /* recent_kernel: set by the monitor each 5 s, nobody may launch */
+	HAMI_CACHE_HEARD =
+		-2, /* recent_kernel: our own word for a hold that was read; to the monitor as good as held */
 };
 
 struct hami_cache_memory {

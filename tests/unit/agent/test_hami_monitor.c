@@ -16,6 +16,7 @@ static struct agent_paths paths;
 static struct claims *claims;
 static struct loop *loop;
 static struct hami_monitor *monitor;
+#define RECENT_KERNEL 2008904
 static uint64_t now_ms;
 
 uint64_t __wrap_loop_now_ms(const struct loop *l);
@@ -137,7 +138,29 @@ static void launches_are_told_and_holds_are_heard(void **state)
 	assert_false(hami_monitor_holds(monitor, 1));
 }
 
-#define RECENT_KERNEL 2008904
+/* A monitor that lives says each 5 s anew that it holds; what one that has ended said last holds for half a minute. */
+static void a_hold_goes_with_its_monitor(void **state)
+{
+	(void)state;
+	add_claim(1, "uid-a", "main", CLAIM_ACTIVE);
+	hami_monitor_round(monitor);
+	for (unsigned i = 0; i < 20; i++) {
+		set_word(FILE_OF_A, RECENT_KERNEL, (uint64_t)-1, 4);
+		hami_monitor_round(monitor);
+		assert_true(hami_monitor_holds(monitor, 1));
+		assert_true(word_at(FILE_OF_A, RECENT_KERNEL) < 0);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		hami_monitor_round(monitor);
+		assert_true(hami_monitor_holds(monitor, 1));
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		hami_monitor_round(monitor);
+		assert_false(hami_monitor_holds(monitor, 1));
+		assert_int_equal(word_at(FILE_OF_A, RECENT_KERNEL), 0);
+	}
+}
+
 #define PRIORITY 2008908
 #define FIRST_SLOT_SM (1856 + 1160 + 16)
 
@@ -217,6 +240,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_active_claim_has_a_file_while_it_lives, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_program_s_folders_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(launches_are_told_and_holds_are_heard, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_hold_goes_with_its_monitor, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_driver_s_samples_come_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(priority_is_the_limit_file_s, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_harmed_region_harms_no_other, setup, teardown),
