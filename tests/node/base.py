@@ -152,5 +152,10 @@ class Node:
         return {"specs": names(self.cdi_dir(), "hami-vgpu-"), "alloc": names(self.state / "alloc"),
                 "claims": names(self.state / "claims")}
 
+    def holds_one(self):
+        """One allocation's files, none of them being written."""
+        found = self.leftovers()
+        return all(len(names) == 1 for names in found.values()) and ".tmp-" not in str(found)
+
     def no_leftovers(self):
         return self.leftovers() == {"specs": [], "alloc": [], "claims": []}

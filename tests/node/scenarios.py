@@ -125,12 +125,13 @@ def test_kubelet_restart_leaves_the_pod_alone(node):
 def test_agent_killed_and_started_under_a_running_pod(node):
     node.create(Pod.one("under", hold(), restart="Always"))
     node.wait_running(["under"])
+    wait_until("earlier pods' files are gone", 30, node.holds_one, every=0.2)
     before = node.leftovers()
     node.stop_agent(signal.SIGKILL)
     node.start_agent()
     wait_until("allocatable after the agent's restart", 30, lambda: node.allocatable() > 0, every=0.2)
     assert node.phase("under") == "Running" and node.restarts("under") == 0
-    assert node.leftovers() == before, "what belongs to the running pod is neither lost nor doubled"
+    wait_until("what belongs to the running pod, neither lost nor doubled", 10, lambda: node.leftovers() == before, every=0.2)
     node.create(Pod.one("after", [PROBE, "info"]))
     node.wait_phase("after", "Succeeded")
     node.kill_container("under")
