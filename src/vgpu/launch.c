@@ -1,5 +1,4 @@
-/* What starts work on a card. Without a limit each is two loads, a branch and a jump to the
- * driver's. */
+/* What starts work on a card. Without a limit each is some loads, a branch and a jump to the driver's. */
 #include "vgpu/graph.h"
 #include "vgpu/hooks.h"
 #include "vgpu/throttle.h"

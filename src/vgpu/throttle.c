@@ -27,9 +27,10 @@ struct throttle {
 	struct estimates estimates;
 };
 
-static const _Atomic uint64_t always = 1, never = 0;
+static const struct region_compute always[HM_MAX_CARDS] = { { .hold_until_ns = 1 } }, never[HM_MAX_CARDS];
 
-const _Atomic uint64_t *_Atomic throttle_word = &always;
+const struct region_compute *_Atomic throttle_cards = always;
+_Atomic uint32_t throttle_card_count = 1;
 
 static uint64_t now_ns(void)
 {
@@ -59,25 +60,24 @@ static bool may_be_held(const struct vgpu *v)
 	return v->priority > 0 && !v->from_env && v->map.r != NULL;
 }
 
-/* Where there is no share, launches look at this. */
-static const _Atomic uint64_t *hold_word(const struct vgpu *v)
+/* Where there is no share. False: nothing is ever asked for either. */
+static bool look_for_holds(const struct vgpu *v)
 {
-	if (!may_be_held(v))
-		return &never;
-	if (!vgpu_has_one_card(v))
-		return &always;
-	return v->cards[0].region_card >= 0 ? &v->map.r->compute[v->cards[0].region_card].hold_until_ns : &never;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < v->card_count && may_be_held(v); i++)
+		count = HM_MAX(count, (uint32_t)(v->cards[i].region_card + 1));
+	throttle_cards = count > 0 ? v->map.r->compute : never;
+	throttle_card_count = HM_MAX(count, UINT32_C(1));
+	return count > 0;
 }
 
 static struct throttle *throttle_make(struct vgpu *v)
 {
 	struct throttle *none = NULL, *t;
 
-	if (!has_shares(v)) {
-		throttle_word = hold_word(v);
-		if (throttle_word == &never)
-			return NULL;
-	}
+	if (!has_shares(v) && !look_for_holds(v))
+		return NULL;
 	t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (t == MAP_FAILED)
 		return NULL;
@@ -261,18 +261,6 @@ static void begin_mark(struct launch *l, struct throttle *t, uint32_t launches)
 	l->mark->launched_ns = gate_launched(&r->gate);
 }
 
-/* Does the region ask for anything, on whichever card? */
-static bool any_hold(const struct vgpu *v)
-{
-	uint64_t any = 0;
-
-	for (uint32_t i = 0; i < v->card_count && may_be_held(v); i++) {
-		if (v->cards[i].region_card >= 0)
-			any |= shared_load(&v->map.r->compute[v->cards[i].region_card].hold_until_ns);
-	}
-	return any != 0;
-}
-
 static void before(struct launch *l, uint64_t key)
 {
 	struct throttle *t = l->v->throttle;
@@ -283,7 +271,7 @@ static void before(struct launch *l, uint64_t key)
 		if (t == NULL)
 			return;
 	}
-	if (!t->shares && !any_hold(l->v))
+	if (!t->shares && throttle_is_off())
 		return;
 	l->ring = t->only;
 	if (l->ring == NULL)
@@ -314,7 +302,7 @@ void throttle_before(struct launch *l, uint64_t key, CUstream stream, bool per_t
 	if (l->v != NULL)
 		before(l, key);
 	else
-		throttle_word = &never;
+		throttle_cards = never;
 	errno = saved;
 }
 

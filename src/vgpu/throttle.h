@@ -11,17 +11,25 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
+#include "contract/region_layout.h"
 #include "vgpu/estimate.h"
 #include "vgpu/state.h"
 
-/* What each launch looks at first. 0 there: straight to the driver, as after the first launch of a process without a
- * limit. Where such a process may have to wait for containers of higher priority, it is their word in the region. */
-extern const _Atomic uint64_t *_Atomic throttle_word;
+/* What each launch looks at first: the words of so many cards. None asks to hold: straight to the driver, as after the
+ * first launch of a process without a limit. Where such a process may have to wait for containers of higher priority,
+ * they are the region's. There is room for HM_MAX_CARDS wherever this leads. */
+extern const struct region_compute *_Atomic throttle_cards;
+extern _Atomic uint32_t throttle_card_count;
 
 static inline bool throttle_is_off(void)
 {
-	return atomic_load_explicit(atomic_load_explicit(&throttle_word, memory_order_relaxed), memory_order_relaxed) ==
-	       0;
+	const struct region_compute *cards = atomic_load_explicit(&throttle_cards, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&throttle_card_count, memory_order_relaxed);
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		any |= atomic_load_explicit(&cards[i].hold_until_ns, memory_order_relaxed);
+	return any == 0;
 }
 
 struct throttle_ring;

@@ -64,24 +64,25 @@ def measure_calls(context, env):
                      statistics.median(values[name, "without"]), goal)
 
 
-def limited(context, cores):
+def limited(context, cores, cards=1):
     """The start of a command line whose process finds a limit file and its region: /run is its own."""
-    folder = context.folder / f"limited{cores}"
+    folder = context.folder / f"limited{cores}-{cards}"
     if not folder.exists():
         (folder / "usage").mkdir(parents=True)
-        uuid = re.search(r"uuid: (GPU-[0-9a-f-]+)", NODE.read_text()).group(1)
+        uuids = re.findall(r"uuid: (GPU-[0-9a-f-]+)", NODE.read_text())[:cards]
         memory = 8 << 30
-        (folder / "limits").write_text(f"hami-vgpu-limits 1\ngpu={uuid} memory={memory} cores={cores}\npolicy=force\nend\n")
+        lines = "".join(f"gpu={uuid} memory={memory} cores={cores}\n" for uuid in uuids)
+        (folder / "limits").write_text(f"hami-vgpu-limits 1\n{lines}policy=force\nend\n")
         subprocess.run([str(context.build / "tests/region-tool"), "create", str(folder / "usage/region"),
-                        f"{uuid}={memory}"], check=True)
+                        *(f"{uuid}={memory}" for uuid in uuids)], check=True)
     script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
               'LD_PRELOAD="$1" && export LD_PRELOAD && shift && exec "$@"')
     return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
             str(context.build / "lib/libvgpu.so")]
 
 
-def call_limited(context, env, cores, arguments):
-    run = subprocess.run([*limited(context, cores), str(context.build / "tests/vgpu_bench"), *arguments], env=env,
+def call_limited(context, env, cores, arguments, cards=1):
+    run = subprocess.run([*limited(context, cores, cards), str(context.build / "tests/vgpu_bench"), *arguments], env=env,
                          capture_output=True, text=True, check=True)
     return json.loads(run.stdout)["value"]
 
@@ -98,6 +99,10 @@ def measure_limit(context, env):
                  statistics.median(b for _, b in got), "<= peer + 30")
     whole = [call_limited(context, env, 100, ("launch", str(COUNT))) for _ in range(context.rounds)]
     yield Figure("vgpu.launch_whole_card_ns", "ns", statistics.median(whole), "without the preload",
+                 statistics.median(b for _, b in got), "<= peer + 5")
+    both = [call_limited(context, {**env, "NVIDIA_VISIBLE_DEVICES": "all"}, 100, ("launch", str(COUNT)), cards=2)
+            for _ in range(context.rounds)]
+    yield Figure("vgpu.launch_two_whole_cards_ns", "ns", statistics.median(both), "without the preload",
                  statistics.median(b for _, b in got), "<= peer + 5")
     for cores, ns in SHARES:
         got = statistics.median(call_limited(context, env, cores, ("share", str(ns))) for _ in range(SHARE_ROUNDS))

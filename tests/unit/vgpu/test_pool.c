@@ -18,8 +18,9 @@
 #define POOL ((CUmemoryPool)0x1000)
 
 struct vgpu_real vgpu_real;
-static const _Atomic uint64_t off;
-const _Atomic uint64_t *_Atomic throttle_word = &off;
+static const struct region_compute off;
+const struct region_compute *_Atomic throttle_cards = &off;
+_Atomic uint32_t throttle_card_count = 1;
 
 static struct vgpu *v;
 static uint64_t charged, reserved;
