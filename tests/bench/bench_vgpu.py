@@ -90,20 +90,15 @@ def call_limited(context, env, cores, arguments, cards=1):
 def measure_limit(context, env):
     env = {**{k: v for k, v in env.items() if not k.startswith("CUDA_DEVICE_")}, "NVIDIA_VISIBLE_DEVICES": "0"}
     try:
-        got = [(call_limited(context, env, 90, ("launch", str(COUNT))), call(context, env, ("launch", str(COUNT))))
-               for _ in range(context.rounds)]
+        launch, both = ("launch", str(COUNT)), {**env, "NVIDIA_VISIBLE_DEVICES": "all"}
+        got = [(call(context, env, launch), call_limited(context, env, 90, launch), call_limited(context, env, 100, launch),
+                call_limited(context, both, 100, launch, cards=2)) for _ in range(context.rounds)]
     except (subprocess.CalledProcessError, OSError) as e:
         yield Figure("vgpu.launch_limited_ns", "ns", goal="<= peer + 30", why=f"no mount namespace here: {e}")
         return
-    yield Figure("vgpu.launch_limited_ns", "ns", statistics.median(a for a, _ in got), "without the preload",
-                 statistics.median(b for _, b in got), "<= peer + 30")
-    whole = [call_limited(context, env, 100, ("launch", str(COUNT))) for _ in range(context.rounds)]
-    yield Figure("vgpu.launch_whole_card_ns", "ns", statistics.median(whole), "without the preload",
-                 statistics.median(b for _, b in got), "<= peer + 5")
-    both = [call_limited(context, {**env, "NVIDIA_VISIBLE_DEVICES": "all"}, 100, ("launch", str(COUNT)), cards=2)
-            for _ in range(context.rounds)]
-    yield Figure("vgpu.launch_two_whole_cards_ns", "ns", statistics.median(both), "without the preload",
-                 statistics.median(b for _, b in got), "<= peer + 5")
+    bare, *with_us = map(statistics.median, zip(*got))
+    for value, name, goal in zip(with_us, ("limited", "whole_card", "two_whole_cards"), (30, 5, 5)):
+        yield Figure(f"vgpu.launch_{name}_ns", "ns", value, "without the preload", bare, f"<= peer + {goal}")
     for cores, ns in SHARES:
         got = statistics.median(call_limited(context, env, cores, ("share", str(ns))) for _ in range(SHARE_ROUNDS))
         yield Figure(f"vgpu.share_{cores}_of_{ns // 1000}us_off", "%", abs(got - cores), goal="<= 3")
