@@ -50,7 +50,7 @@ class Node:
 
     def status(self):
         text = subprocess.run([BUILD / "bin/hami-simctl", "status", "-j"], check=True, env=self.env,
-                              capture_output=True, text=True).stdout
+                              capture_output=True, text=True, timeout=20).stdout
         return json.loads(text)
 
     def down(self):

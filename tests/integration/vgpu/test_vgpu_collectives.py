@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from kubelet_peer import wait_until
 from shares import BUILD, MS
 from test_vgpu_compute import OVERDUE_AT, word
 
@@ -50,3 +51,15 @@ def test_one_card_far_ahead_of_the_other(node_of, container_on, at_once):
     rounds, c = 64, container_on(node, 20)
     run(c, ("01",), rounds, MS, at_once)
     assert [word(c, OVERDUE_AT, card) for card in (0, 1)] == [0, 0]
+
+
+def test_a_kernel_whose_partner_never_comes_takes_its_process_alone(node_of, container_on):
+    node = node_of("t4x2.yaml", "--clock=virtual")
+    child = container_on(node, 100).start([BUILD / "tests/gpu-pair", "0", 8, MS, 1, 1], preload=False, env={"LD_PRELOAD": PRELOAD})
+    assert child.stdout.readline() == "up\n"
+    child.stdin.write("\n")
+    child.stdin.flush()
+    wait_until("the clock runs", 10, lambda: node.status()["now_ns"] > 100 * MS)
+    child.kill()
+    child.wait()
+    wait_until("the process is gone", 10, lambda: not node.status()["cards"][0]["processes"])
