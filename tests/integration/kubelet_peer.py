@@ -283,8 +283,8 @@ class Agent:
             self.process.wait()
 
     def names(self):
-        """Names of the pods that the claims show."""
-        return {line.split("=", 1)[1] for p in (self.state / "claims").iterdir()
+        """Names of the pods that the claims show; not of those that are being written."""
+        return {line.split("=", 1)[1] for p in (self.state / "claims").iterdir() if p.name.isdigit()
                 for line in p.read_text().splitlines() if line.startswith("pod_name=")}
 
     def leftovers(self):
