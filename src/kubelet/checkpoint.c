@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "kubelet/base64.h"
 #include "kubelet/pb.h"
 #include "kubelet/proto/device_plugin.pb-c.h"
 

@@ -93,7 +93,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
  * count too (CVE-2025-8671). */
 static void count_reset(struct rpc_conn *c)
 {
-	if (c->service == NULL || c->closing || rpc_rate_take(&c->resets, c->now_ms))
+	if (c->service == NULL || c->closing || rate_take(&c->resets, c->now_ms))
 		return;
 	c->closing = true;
 	rpc_conn_note(c, nghttp2_session_terminate_session(c->session, NGHTTP2_ENHANCE_YOUR_CALM));
@@ -221,7 +221,7 @@ static int conn_new(const struct rpc_service *service, uint64_t now_ms, struct r
 	c->hello_by_ms = now_ms + RPC_SETTINGS_TIMEOUT_MS;
 	c->next_deadline_ms = RPC_NEVER;
 	list_init(&c->streams);
-	rpc_rate_init(&c->resets, RPC_MAX_RESETS_PER_SECOND, RPC_MAX_RESET_BURST, now_ms);
+	rate_init(&c->resets, RPC_MAX_RESETS_PER_SECOND, RPC_MAX_RESET_BURST, now_ms);
 	c->session = make_session(c, server);
 	if (c->session == NULL || !greet(c, server))
 		return hm_err_set(e, HM_ENOMEM, "gRPC connection");

@@ -4,11 +4,11 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "base/rate.h"
 #include "core/cursor.h"
 #include "core/link.h"
 #include "rpc/conn.h"
 #include "rpc/grpc_frame.h"
-#include "rpc/rate.h"
 #include "rpc/send_queue.h"
 
 #define RPC_NEVER UINT64_MAX
@@ -21,7 +21,7 @@ struct rpc_conn {
 	uint64_t now_ms;                   /* of the last feed, tick or call */
 	uint64_t hello_by_ms;              /* RPC_NEVER once SETTINGS came */
 	uint64_t next_deadline_ms;         /* not later than the earliest deadline of a stream */
-	struct rpc_rate resets;
+	struct rate resets;
 	size_t buffered;      /* bytes that its streams hold */
 	const uint8_t *chunk; /* nghttp2's, valid until the next mem_send */
 	size_t chunk_left;

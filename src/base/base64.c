@@ -1,4 +1,4 @@
-#include "kubelet/base64.h"
+#include "base/base64.h"
 
 /* 0 to 63, or -1. */
 static int value_of(char c)

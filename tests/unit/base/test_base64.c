@@ -1,4 +1,4 @@
-#include "kubelet/base64.h"
+#include "base/base64.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,23 +5,23 @@
 
 #include <cmocka.h>
 
-#include "rpc/rate.h"
+#include "base/rate.h"
 
-static unsigned take_all(struct rpc_rate *r, uint64_t now_ms)
+static unsigned take_all(struct rate *r, uint64_t now_ms)
 {
 	unsigned n = 0;
 
-	while (n < 100000 && rpc_rate_take(r, now_ms))
+	while (n < 100000 && rate_take(r, now_ms))
 		n++;
 	return n;
 }
 
 static void test_burst_then_average(void **state)
 {
-	struct rpc_rate r;
+	struct rate r;
 
 	(void)state;
-	rpc_rate_init(&r, 200, 1000, 5000);
+	rate_init(&r, 200, 1000, 5000);
 	assert_int_equal(take_all(&r, 5000), 1000);
 	assert_int_equal(take_all(&r, 5000), 0);
 	assert_int_equal(take_all(&r, 5004), 0); /* 0.8 of a token */
@@ -32,10 +32,10 @@ static void test_burst_then_average(void **state)
 
 static void test_strange_clocks(void **state)
 {
-	struct rpc_rate r;
+	struct rate r;
 
 	(void)state;
-	rpc_rate_init(&r, 200, 1000, 5000);
+	rate_init(&r, 200, 1000, 5000);
 	assert_int_equal(take_all(&r, 5000), 1000);
 	assert_int_equal(take_all(&r, 4000), 0); /* back: nothing is won */
 	assert_int_equal(take_all(&r, 5000), 0);

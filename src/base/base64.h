@@ -1,6 +1,6 @@
 /* Standard base64 with padding, strictly: no spaces, no missing or stray padding, unused bits zero. */
-#ifndef HM_KUBELET_BASE64_H
-#define HM_KUBELET_BASE64_H
+#ifndef HM_BASE_BASE64_H
+#define HM_BASE_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>

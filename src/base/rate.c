@@ -1,13 +1,13 @@
-#include "rpc/rate.h"
+#include "base/rate.h"
 
 #include "core/macros.h"
 
-void rpc_rate_init(struct rpc_rate *r, uint64_t per_second, uint64_t burst, uint64_t now_ms)
+void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_ms)
 {
-	*r = (struct rpc_rate) { per_second, burst, burst * 1000, now_ms };
+	*r = (struct rate) { per_second, burst, burst * 1000, now_ms };
 }
 
-bool rpc_rate_take(struct rpc_rate *r, uint64_t now_ms)
+bool rate_take(struct rate *r, uint64_t now_ms)
 {
 	uint64_t full = r->burst * 1000;
 

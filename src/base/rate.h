@@ -1,18 +1,18 @@
 /* A token bucket: how often something may happen, averaged. Reads no clock. */
-#ifndef HM_RPC_RATE_H
-#define HM_RPC_RATE_H
+#ifndef HM_BASE_RATE_H
+#define HM_BASE_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rpc_rate {
+struct rate {
 	uint64_t per_second, burst;
 	uint64_t tokens_milli; /* thousandths of a token, so that one millisecond is worth per_second of them */
 	uint64_t at_ms;
 };
 
-void rpc_rate_init(struct rpc_rate *r, uint64_t per_second, uint64_t burst, uint64_t now_ms); /* starts full */
+void rate_init(struct rate *r, uint64_t per_second, uint64_t burst, uint64_t now_ms); /* starts full */
 /* Takes one token; false where there is none. A clock that goes back gives nothing. */
-bool rpc_rate_take(struct rpc_rate *r, uint64_t now_ms);
+bool rate_take(struct rate *r, uint64_t now_ms);
 
 #endif
