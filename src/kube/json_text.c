@@ -1,0 +1,66 @@
+#include "kube/json_text.h"
+
+#include <stdint.h>
+
+/* The bytes of the character that begins here; 0: none does. */
+static unsigned utf8_length(const unsigned char *p)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = { { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+
+	for (unsigned n = 0; n < HM_COUNT(forms); n++) {
+		uint32_t c = p[0] & (uint32_t)(unsigned char)~forms[n].mask;
+
+		if ((p[0] & forms[n].mask) != forms[n].lead)
+			continue;
+		for (unsigned i = 1; i <= n; i++) {
+			if ((p[i] & 0xc0) != 0x80) /* a NUL ends it here */
+				return 0;
+			c = c << 6 | (p[i] & 0x3fU);
+		}
+		if (c < forms[n].least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			return 0;
+		return n + 1;
+	}
+	return 0;
+}
+
+bool kube_json_can_say(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	while (*p != '\0') {
+		unsigned n = utf8_length(p);
+
+		if (n == 0)
+			return false;
+		p += n;
+	}
+	return true;
+}
+
+void kube_json_add_text(struct str *out, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	str_addc(out, '"');
+	while (*p != '\0') {
+		unsigned n = utf8_length(p);
+
+		if (n == 0) {
+			str_add(out, "\\ufffd");
+			n = 1;
+		} else if (*p == '"' || *p == '\\') {
+			str_addc(out, '\\');
+			str_addc(out, (char)*p);
+		} else if (*p < 0x20) {
+			str_addf(out, "\\u%04x", *p);
+		} else {
+			str_add_n(out, p, n);
+		}
+		p += n;
+	}
+	str_addc(out, '"');
+}

@@ -1,0 +1,49 @@
+#include "kube/json_text.h"
+
+#include "harness/unit.h"
+
+/* What is UTF-8: RFC 3629, section 4, and the well-formed sequences of Unicode's table 3-7. */
+static const struct {
+	const char *text, *json;
+	int good;
+} cases[] = {
+	{ "", "\"\"", 1 },
+	{ "plain", "\"plain\"", 1 },
+	{ "a\"b\\c/", "\"a\\\"b\\\\c/\"", 1 },
+	{ "\n\t\x01\x1f\x7f", "\"\\u000a\\u0009\\u0001\\u001f\x7f\"", 1 },
+	{ "\xc2\x80\xdf\xbf", "\"\xc2\x80\xdf\xbf\"", 1 },
+	{ "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80", "\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\"", 1 },
+	{ "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\"", 1 },
+	{ "\x80", "\"\\ufffd\"", 0 },
+	{ "\xc0\x80", "\"\\ufffd\\ufffd\"", 0 }, /* overlong NUL */
+	{ "\xc1\xbf", "\"\\ufffd\\ufffd\"", 0 }, /* overlong */
+	{ "\xe0\x9f\xbf", "\"\\ufffd\\ufffd\\ufffd\"", 0 },
+	{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"", 0 }, /* a surrogate */
+	{ "\xf0\x8f\xbf\xbf", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"", 0 },
+	{ "\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"", 0 }, /* above U+10FFFF */
+	{ "\xf8\x88\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"", 0 },
+	{ "\xff", "\"\\ufffd\"", 0 },
+	{ "a\xe2\x82", "\"a\\ufffd\\ufffd\"", 0 }, /* cut */
+	{ "a\xe2\x82x", "\"a\\ufffd\\ufffdx\"", 0 },
+};
+
+static void says_what_json_can(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		hm_auto_str out = { 0 };
+
+		kube_json_add_text(&out, cases[i].text);
+		assert_string_equal(str_text(&out), cases[i].json);
+		if (kube_json_can_say(cases[i].text) != (cases[i].good == 1))
+			fail_msg("case %zu", i);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_json_can),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
