@@ -1,0 +1,322 @@
+"""A stand-in for the Kubernetes API server, in the test's own process, that can be made to misbehave.
+
+    api = ApiServer(tls=pki)            # or plain HTTP
+    api.put("pods", "default", "a")     # a new version of an object; watchers are told
+    api.fault(status(429, headers={"Retry-After": "1"}), times=2, when=lambda h: h.command == "PATCH")
+"""
+import collections
+import http.server
+import json
+import os
+import socket
+import socketserver
+import ssl
+import struct
+import threading
+import time
+import urllib.parse
+import uuid
+
+Request = collections.namedtuple("Request", "method path query headers body at connection subject")
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request, client_address):
+        pass  # broken connections are what these tests make
+
+    def finish_request(self, request, client_address):
+        if self.api.context:
+            try:
+                request.settimeout(10)
+                request = self.api.context.wrap_socket(request, server_side=True)
+                request.settimeout(None)
+            except OSError as e:
+                self.api.tls_errors.append(str(e))
+                return
+        self.api.connections.append(request)
+        super().finish_request(request, client_address)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *args):
+        pass
+
+    def handle_any(self):
+        api = self.server.api
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        certificate = self.connection.getpeercert() if api.context else None
+        subject = dict(pair for part in certificate["subject"] for pair in part) if certificate else None
+        self.request_seen = Request(self.command, urllib.parse.unquote(url.path), query, dict(self.headers), body,
+                                    time.monotonic(), self.client_address[1], subject)
+        with api.lock:
+            api.requests.append(self.request_seen)
+            action = api.next_fault(self)
+        if action:
+            action(self)
+        else:
+            api.answer(self)
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
+
+    @property
+    def watching(self):
+        return self.request_seen.query.get("watch") == "1"
+
+    def json(self, code, tree, headers=()):
+        data = json.dumps(tree).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def stream(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def chunk(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def event(self, kind, tree):
+        self.chunk(json.dumps({"type": kind, "object": tree}).encode() + b"\n")
+
+
+def status_tree(code, reason, message="", **more):
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message, **more}
+
+
+def status(code, reason="", headers=()):
+    return lambda h: h.json(code, status_tree(code, reason, "as asked"), headers)
+
+
+def raw(data):
+    """These bytes and the end of the connection."""
+    def act(h):
+        h.wfile.write(data)
+        h.close_connection = True
+    return act
+
+
+def silence(h):
+    """Nothing is said, the connection stands: until the test or the client ends it."""
+    h.server.api.stopping.wait(60)
+    h.close_connection = True
+
+
+def reset(h):
+    h.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(h.connection.detach())  # close() would wait for the files that are made of it
+    h.close_connection = True
+
+
+def stream_then(events, act):
+    """A watch that says these (kind, object), then act(h)."""
+    def run(h):
+        h.stream()
+        for kind, tree in events:
+            h.event(kind, tree)
+        act(h)
+    return run
+
+
+def half_chunk(h):
+    h.wfile.write(b'40\r\n{"type":"ADDED","obj')
+    h.wfile.flush()
+    silence(h)
+
+
+class ApiServer:
+    def __init__(self, tls=None, port=0):
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.stopping = threading.Event()
+        self.objects = {}    # (plural, namespace, name) -> object
+        self.log = []        # (version, plural, kind, object)
+        self.version = 100
+        self.oldest = 0      # a watch from before it is 410
+        self.pages = {}      # continue token -> (items left, version)
+        self.requests, self.faults, self.tls_errors, self.connections = [], [], [], []
+        self.tokens = None   # None: nobody needs one
+        self.context = tls
+        self.port = port
+        self.server = None
+        self.up()
+
+    def up(self):
+        self.stopping.clear()
+        self.server = Server(("127.0.0.1", self.port), Handler)
+        self.server.api = self
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def down(self):
+        self.stopping.set()
+        self.server.shutdown()
+        self.server.server_close()
+        with self.changed:
+            self.changed.notify_all()
+        self.cut()
+
+    def cut(self):
+        """Every connection is broken."""
+        for c in self.connections:
+            try:
+                c.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.connections.clear()
+
+    def fault(self, action, times=1, when=lambda h: True):
+        with self.lock:
+            self.faults.append([times, when, action])
+
+    def next_fault(self, h):
+        for fault in self.faults:
+            if fault[0] > 0 and fault[1](h):
+                fault[0] -= 1
+                return fault[2]
+        return None
+
+    def seen(self, **want):
+        """Requests whose fields are these; watch=True or False besides."""
+        watch = want.pop("watch", None)
+        with self.lock:
+            return [r for r in self.requests if all(getattr(r, k) == v for k, v in want.items())
+                    and (watch is None or (r.query.get("watch") == "1") == watch)]
+
+    # --- objects ---
+
+    def put(self, plural, namespace, name, uid=None, **annotations):
+        with self.changed:
+            old = self.objects.get((plural, namespace, name))
+            self.version += 1
+            tree = {"metadata": {"name": name, "uid": uid or (old["metadata"]["uid"] if old else str(uuid.uuid4())),
+                                 "resourceVersion": str(self.version), "annotations": annotations}}
+            if namespace:
+                tree["metadata"]["namespace"] = namespace
+            self.objects[plural, namespace, name] = tree
+            self.log.append((self.version, plural, "MODIFIED" if old else "ADDED", tree))
+            self.changed.notify_all()
+            return tree
+
+    def delete(self, plural, namespace, name, tell=True):
+        with self.changed:
+            tree = self.objects.pop((plural, namespace, name))
+            self.version += 1
+            tree = json.loads(json.dumps(tree))
+            tree["metadata"]["resourceVersion"] = str(self.version)
+            if tell:
+                self.log.append((self.version, plural, "DELETED", tree))
+            self.changed.notify_all()
+
+    def bookmark(self, plural):
+        with self.changed:
+            self.version += 1
+            self.log.append((self.version, plural, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
+            self.changed.notify_all()
+
+    def forget_history(self):
+        """All versions so far are too old to watch from."""
+        with self.changed:
+            self.version += 1
+            self.oldest = self.version
+            self.log.clear()
+
+    # --- answers ---
+
+    @staticmethod
+    def split(path):
+        """/api/v1[/namespaces/NS]/PLURAL[/NAME] -> namespace or None, plural, name or None"""
+        parts = path.strip("/").split("/")[2:]
+        namespace = None
+        if parts[0] == "namespaces" and len(parts) > 2:
+            namespace, parts = parts[1], parts[2:]
+        return namespace, parts[0], parts[1] if len(parts) > 1 else None
+
+    def answer(self, h):
+        r = h.request_seen
+        if self.tokens is not None and r.headers.get("Authorization") not in {f"Bearer {t}" for t in self.tokens}:
+            h.json(401, status_tree(401, "Unauthorized"))
+            return
+        namespace, plural, name = self.split(r.path)
+        if r.method == "GET" and name is None:
+            if h.watching:
+                self.watch(h, plural)
+            else:
+                self.list(h, plural)
+            return
+        with self.lock:
+            code, tree = self.change(r, namespace, plural, name)
+        h.json(code, tree)
+
+    def change(self, r, namespace, plural, name):
+        tree = self.objects.get((plural, namespace, name))
+        if r.method == "POST":
+            new = json.loads(r.body)
+            tree = self.put(plural, namespace, new["metadata"]["name"])
+            tree.update({k: v for k, v in new.items() if k != "metadata"})
+            return 201, tree
+        if tree is None:
+            return 404, status_tree(404, "NotFound", f'{plural} "{name}" not found')
+        if r.method == "PATCH":
+            return self.patch(json.loads(r.body), tree, namespace, plural, name)
+        return 200, tree
+
+    def patch(self, patch, tree, namespace, plural, name):
+        meta = patch.get("metadata", {})
+        for key in ("uid", "resourceVersion"):
+            if meta.get(key, tree["metadata"][key]) != tree["metadata"][key]:
+                return 409, status_tree(409, "Conflict", f"{key} differs")
+        annotations = {**tree["metadata"]["annotations"], **meta.get("annotations", {})}
+        new = self.put(plural, namespace, name, **{k: v for k, v in annotations.items() if v is not None})
+        new.update({k: v for k, v in tree.items() if k != "metadata"})
+        new.update({k: v for k, v in patch.items() if k != "metadata"})
+        return 200, new
+
+    def list(self, h, plural):
+        query = h.request_seen.query
+        with self.lock:
+            if "continue" in query:
+                if query["continue"] not in self.pages:
+                    h.json(410, status_tree(410, "Expired", "The provided continue parameter is too old"))
+                    return
+                items, version = self.pages.pop(query["continue"])
+            else:
+                items, version = [o for (p, _, _), o in self.objects.items() if p == plural], self.version
+            limit = int(query.get("limit", 0)) or len(items)
+            meta = {"resourceVersion": str(version)}
+            if len(items) > limit:
+                meta["continue"] = str(uuid.uuid4())
+                self.pages[meta["continue"]] = (items[limit:], version)
+            h.json(200, {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[:limit] or None})
+
+    def watch(self, h, plural):
+        query = h.request_seen.query
+        at, end = int(query["resourceVersion"]), time.monotonic() + float(query["timeoutSeconds"])
+        if at < self.oldest:
+            h.stream()
+            h.event("ERROR", status_tree(410, "Expired", "too old resource version"))
+            h.chunk(b"")
+            return
+        h.stream()
+        while not self.stopping.is_set() and time.monotonic() < end:
+            with self.changed:
+                new = [e for e in self.log if e[0] > at and e[1] == plural]
+                if not new:
+                    self.changed.wait(min(0.2, max(0.01, end - time.monotonic())))
+                    continue
+            for version, _, kind, tree in new:
+                h.event(kind, tree)
+                at = version
+        h.chunk(b"")
