@@ -318,6 +318,7 @@ static void on_done(void *arg, const struct kube_transfer_result *result)
 
 	read_answer(result, &answer);
 	kube_stats_count(&c->stats, k->verb, result->http, result->head_ms);
+	c->stats.http2 += result->http2;
 	if (try_again(k, result, &answer, &wait_ms)) {
 		k->transfer = NULL;
 		loop_timer_arm(k->timer, wait_ms);

@@ -204,6 +204,14 @@ int kube_easy_http(CURL *curl, uint32_t *retry_after_s)
 	return (int)http;
 }
 
+bool kube_easy_http2(CURL *curl)
+{
+	long version = 0;
+
+	curl_easy_getinfo(curl, CURLINFO_HTTP_VERSION, &version);
+	return version == CURL_HTTP_VERSION_2_0;
+}
+
 int kube_easy_err(const struct kube_easy *x, CURLcode code, struct hm_err *e)
 {
 	static const struct {

@@ -30,6 +30,7 @@ void kube_easy_fini(struct kube_easy *x); /* out of its multi handle by now */
 
 void *kube_easy_owner(CURL *curl);
 int kube_easy_http(CURL *curl, uint32_t *retry_after_s); /* 0: no answer yet; retry_after_s may be NULL */
+bool kube_easy_http2(CURL *curl);                        /* how the answer came */
 /* What went wrong; returns -code. */
 int kube_easy_err(const struct kube_easy *x, CURLcode code, struct hm_err *e);
 

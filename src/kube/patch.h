@@ -13,8 +13,7 @@ struct kube_patch_value {
 };
 
 struct kube_patch {
-	/* Preconditions; NULL: none. The API server answers 409 (KUBE_CONFLICT) where the object is another one or has
-	 * changed meanwhile. */
+	/* Preconditions; NULL: none. KUBE_CONFLICT where the object is another one or has changed meanwhile. */
 	const char *uid, *resource_version;
 	const struct kube_patch_value *annotations, *labels;
 	size_t annotation_count, label_count;

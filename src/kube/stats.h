@@ -25,6 +25,7 @@ struct kube_stats {
 		uint64_t count, sum_ms;
 	} latency[KUBE_VERB_COUNT];  /* of a watch: until its headers came */
 	uint64_t retries, throttled; /* tries again after a failure or a 429; requests that waited for our own rate */
+	uint64_t http2;              /* answers that came over HTTP/2 */
 	uint64_t token_reads;        /* files read anew with another token in them */
 };
 

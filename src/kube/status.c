@@ -49,6 +49,23 @@ static void show(const char *text, size_t n, char *out, size_t cap)
 	}
 }
 
+/* A patch with the UID of another object is refused as an attempt to change the UID: the API server (1.34, seen) says
+ * 422 with the cause "metadata.uid: field is immutable". */
+static bool is_about_uid(const struct cJSON *details)
+{
+	const struct cJSON *cause, *causes = cJSON_GetObjectItemCaseSensitive(details, "causes");
+
+	cJSON_ArrayForEach(cause, causes)
+	{
+		const char *field = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cause, "field"));
+
+		if (field != NULL && strcmp(field, "metadata.uid") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* With the HTTP status in place; sets the outcome. */
 static void read_tree(const struct cJSON *tree, struct kube_status *out)
 {
 	const struct cJSON *details = cJSON_GetObjectItemCaseSensitive(tree, "details");
@@ -62,6 +79,9 @@ static void read_tree(const struct cJSON *tree, struct kube_status *out)
 		show(message, strlen(message), out->message, sizeof out->message);
 	if (cJSON_IsNumber(wait) && wait->valuedouble > 0 && wait->valuedouble < 86400)
 		out->retry_after_s = (uint32_t)wait->valuedouble;
+	out->outcome = outcome_of(out->http, out->reason);
+	if (out->outcome == KUBE_INVALID && is_about_uid(details))
+		out->outcome = KUBE_CONFLICT;
 }
 
 void kube_status_of_tree(const struct cJSON *tree, struct kube_status *out)
@@ -72,19 +92,17 @@ void kube_status_of_tree(const struct cJSON *tree, struct kube_status *out)
 	if (cJSON_IsNumber(code) && code->valuedouble >= 100 && code->valuedouble < 600)
 		out->http = (int)code->valuedouble;
 	read_tree(tree, out);
-	out->outcome = outcome_of(out->http, out->reason);
 }
 
 void kube_status_of_body(int http, const char *body, size_t n, struct kube_status *out)
 {
 	hm_auto(cJSON) *tree = NULL;
 
-	*out = (struct kube_status) { .http = http };
+	*out = (struct kube_status) { .http = http, .outcome = outcome_of(http, "") };
 	if (n > 0 && json_parse(body, n, &tree, NULL) == 0 && cJSON_IsObject(tree))
 		read_tree(tree, out);
 	else
 		show(body, n, out->message, sizeof out->message);
-	out->outcome = outcome_of(http, out->reason);
 }
 
 int kube_status_err(const struct kube_status *s, struct hm_err *e)

@@ -17,7 +17,7 @@ enum kube_outcome {
 	KUBE_FORBIDDEN,    /* 403 */
 	KUBE_NOT_FOUND,    /* 404 */
 	KUBE_EXISTS,       /* 409 AlreadyExists */
-	KUBE_CONFLICT,     /* 409: another version or UID than the precondition says */
+	KUBE_CONFLICT,     /* another version or UID than the precondition says: 409, or 422 about metadata.uid */
 	KUBE_GONE,         /* 410: the resourceVersion or the page is no longer kept */
 	KUBE_INVALID,      /* 422 */
 	KUBE_TOO_MANY,     /* 429 */

@@ -166,6 +166,7 @@ static void on_ended(CURL *easy, CURLcode code)
 	struct kube_transfer *x = kube_easy_owner(easy);
 
 	x->result.http = kube_easy_http(easy, &x->result.retry_after_s);
+	x->result.http2 = kube_easy_http2(easy);
 	if (str_failed(&x->in))
 		hm_err_set(&x->err, HM_ENOMEM, "out of memory");
 	else if (x->limited)

@@ -50,7 +50,8 @@ struct kube_transfer_result {
 	int http;         /* 0: no whole answer; `err` says why */
 	const char *body; /* collected; NUL-terminated; good until the callback returns */
 	size_t n;
-	uint32_t retry_after_s;   /* the header, 0: none */
+	uint32_t retry_after_s; /* the header, 0: none */
+	bool http2;
 	uint64_t head_ms;         /* from the start to the headers; where none came, to the end */
 	const struct hm_err *err; /* code 0 where http counts: HM_ETIMEDOUT, HM_ELIMIT, HM_EIO, HM_EPERM for TLS */
 };

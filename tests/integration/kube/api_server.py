@@ -275,9 +275,11 @@ class ApiServer:
 
     def patch(self, patch, tree, namespace, plural, name):
         meta = patch.get("metadata", {})
-        for key in ("uid", "resourceVersion"):
-            if meta.get(key, tree["metadata"][key]) != tree["metadata"][key]:
-                return 409, status_tree(409, "Conflict", f"{key} differs")
+        if meta.get("uid", tree["metadata"]["uid"]) != tree["metadata"]["uid"]:  # the real one's words
+            cause = {"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}
+            return 422, status_tree(422, "Invalid", "metadata.uid: field is immutable", details={"causes": [cause]})
+        if meta.get("resourceVersion", tree["metadata"]["resourceVersion"]) != tree["metadata"]["resourceVersion"]:
+            return 409, status_tree(409, "Conflict", "the object has been modified")
         annotations = {**tree["metadata"]["annotations"], **meta.get("annotations", {})}
         new = self.put(plural, namespace, name, **{k: v for k, v in annotations.items() if v is not None})
         new.update({k: v for k, v in tree.items() if k != "metadata"})

@@ -22,7 +22,7 @@ def start(build, api, short_tmp):
 
     def run(*args, user=None, server=None, cluster=None, env=None, fast=True):
         config = write_kubeconfig(short_tmp / "kubeconfig", server or f"http://127.0.0.1:{api.port}", user, **(cluster or {}))
-        running.append(Tool(build / "tests/kube_tool", [f"--kubeconfig={config}", *(FAST if fast else []), *args], env))
+        running.append(Tool([build / "tests/kube_tool", f"--kubeconfig={config}", *(FAST if fast else []), *args], env))
         return running[-1]
 
     yield run

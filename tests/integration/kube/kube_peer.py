@@ -13,9 +13,9 @@ FAST = ["--backoff-ms=20", "--backoff-max-ms=100"]
 class Tool:
     """A kube_tool that runs; its lines as they come."""
 
-    def __init__(self, program, args, env=None):
+    def __init__(self, command, env=None):
         self.lines, self.more = [], threading.Condition()
-        self.process = subprocess.Popen([str(program), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.errors = []
         self.readers = [threading.Thread(target=self.read), threading.Thread(target=self.read_errors)]
         for r in self.readers:

@@ -229,6 +229,7 @@ static void say_stats(const struct tool *t)
 		}
 	}
 	cJSON_AddNumberToObject(stats, "retries", (double)s->retries);
+	cJSON_AddNumberToObject(stats, "http2", (double)s->http2);
 	cJSON_AddNumberToObject(stats, "throttled", (double)s->throttled);
 	cJSON_AddNumberToObject(stats, "token_reads", (double)s->token_reads);
 	if (t->reflector != NULL) {

@@ -161,9 +161,9 @@ def test_patch(api, start):
     only(start("annotate", POD, "old-"))
     assert api.objects["pods", "default", "a"]["metadata"]["annotations"] == {"kept": "2", "new": "x \"\u00e9\""}
     answer, _ = only(start("annotate", POD, "new=y", "other-uid"))
-    assert (answer["http"], answer["outcome"]) == (409, 7)
+    assert (answer["http"], answer["outcome"]) == (422, 7)
     answer, _ = only(start("annotate", POD, "new=y", uid, version))
-    assert answer["outcome"] == 7
+    assert (answer["http"], answer["outcome"]) == (409, 7)
 
 
 def test_a_token_file_is_read_again(api, start, short_tmp):
@@ -253,9 +253,9 @@ def test_server_name(tls_api, pki, start):
 def test_kubeconfig_of_the_environment(api, start, short_tmp, build):
     api.put("pods", "default", "a")
     good = write_kubeconfig(short_tmp / "good", f"http://127.0.0.1:{api.port}")
-    tool = Tool(build / "tests/kube_tool", ["get", POD], {"KUBECONFIG": f"/nowhere/x:{good}", "PATH": os.environ["PATH"]})
+    tool = Tool([build / "tests/kube_tool", "get", POD], {"KUBECONFIG": f"/nowhere/x:{good}", "PATH": os.environ["PATH"]})
     answer, _ = only(tool)
     assert answer["http"] == 200
-    tool = Tool(build / "tests/kube_tool", ["get", POD], {"HOME": "/nowhere"})
+    tool = Tool([build / "tests/kube_tool", "get", POD], {"HOME": "/nowhere"})
     assert tool.end(1) is None
     assert "no Kubernetes API server: no --kubeconfig, KUBECONFIG" in tool.errors[-1]

@@ -25,6 +25,12 @@ static void outcomes(void **state)
 		{ 410, STATUS("Expired", "m"), KUBE_GONE, HM_ENOTFOUND, "410 Expired: m" },
 		{ 415, "", KUBE_BAD_REQUEST, HM_EINVAL, "415" },
 		{ 422, STATUS("Invalid", "m"), KUBE_INVALID, HM_EINVAL, "422 Invalid: m" },
+		{ 422,
+		  "{\"reason\":\"Invalid\",\"details\":{\"causes\":[7,{\"field\":\"spec\"},{\"field\":\"metadata.uid\"}"
+		  "]}}",
+		  KUBE_CONFLICT, HM_EAGAIN, "422 Invalid" },
+		{ 422, "{\"reason\":\"Invalid\",\"details\":{\"causes\":[{\"field\":\"metadata.uidx\"}]}}",
+		  KUBE_INVALID, HM_EINVAL, "422 Invalid" },
 		{ 429, STATUS("TooManyRequests", "m"), KUBE_TOO_MANY, HM_EAGAIN, "429 TooManyRequests: m" },
 		{ 500, "[]", KUBE_SERVER_ERROR, HM_EAGAIN, "500: []" },
 		{ 504, "{\"reason\":7,\"message\":[],\"details\":null}", KUBE_SERVER_ERROR, HM_EAGAIN, "504" },
