@@ -96,7 +96,6 @@ void kube_transfer_cancel(struct kube_transfer *x)
 		return;
 	x->cancelled = true;
 	leave(x);
-	link_remove(&x->ready);
 	if (!x->calling)
 		transfer_free(x);
 }

@@ -3,7 +3,9 @@
  *
  * Callbacks come from the loop only, never from inside a call of this module, and outside of libcurl: they may start
  * and cancel transfers and free the transport. A host that is a name and no address is looked up by libcurl in a
- * short-lived thread of its own; in-cluster it is an address. */
+ * short-lived thread of its own; in-cluster it is an address.
+ *
+ * The program ignores SIGPIPE: OpenSSL writes to connections that are closed. */
 #ifndef HM_KUBE_TRANSPORT_H
 #define HM_KUBE_TRANSPORT_H
 

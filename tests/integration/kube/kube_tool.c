@@ -8,6 +8,7 @@
  * [options] event NAMESPACE NAME UID COUNT [DIFFERENT]
  *
  * At the end of all {"stats":...}. --for-ms ends what would not end. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct tool {
 	char **args;
 	int count;
 	uint64_t pending;
+	bool quiet; /* only "synced" is told: for measuring */
 
 	const char *kubeconfig, *field, *label, *free_at;
 	uint64_t backoff_ms, backoff_max_ms, request_ms, connect_ms, stall_ms, watch_s, page, tries, max_bytes,
@@ -140,8 +142,11 @@ static int do_annotate(struct tool *t, struct hm_err *e)
 
 static void tell(struct tool *t, const char *what, const struct kube_object *o)
 {
-	struct cJSON *line = cJSON_CreateObject();
+	struct cJSON *line;
 
+	if (t->quiet && o != NULL)
+		return;
+	line = cJSON_CreateObject();
 	cJSON_AddStringToObject(line, "told", what);
 	cJSON_AddNumberToObject(line, "at_ms", (double)loop_now_ms(t->loop));
 	if (o != NULL) {
@@ -307,6 +312,7 @@ int main(int argc, char **argv)
 		{ "field", NULL, OPTION_TEXT, &t.field },
 		{ "label", NULL, OPTION_TEXT, &t.label },
 		{ "free-at", NULL, OPTION_TEXT, &t.free_at },
+		{ "quiet", NULL, OPTION_BOOL, &t.quiet },
 		{ "backoff-ms", NULL, OPTION_U64, &t.backoff_ms, 0, 100000 },
 		{ "backoff-max-ms", NULL, OPTION_U64, &t.backoff_max_ms, 0, 100000 },
 		{ "request-ms", NULL, OPTION_U64, &t.request_ms, 0, 100000 },
@@ -325,6 +331,7 @@ int main(int argc, char **argv)
 	struct hm_err e = { 0 };
 	int first, r;
 
+	signal(SIGPIPE, SIG_IGN);
 	log_set_clock(clock_wall_ms);
 	log_set_verbosity(3);
 	if (options_parse(specs, HM_COUNT(specs), argc, argv, &first, &e) < 0 || first >= argc) {

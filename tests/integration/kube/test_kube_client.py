@@ -174,15 +174,21 @@ def test_a_token_file_is_read_again(api, start, short_tmp):
     answer, _ = only(start("get", POD, user={"tokenFile": str(token)}))
     assert answer["http"] == 200
 
-    def renew(h):  # the file is replaced while the request is under way
-        (short_tmp / "new").write_text("second")
-        os.rename(short_tmp / "new", token)
-        api.tokens = {"second"}
+    def renew(h):  # another token while the request is under way, in a file that looks like the old one
+        before = token.stat()
+        token.write_text("other\n")
+        os.utime(token, ns=(before.st_atime_ns, before.st_mtime_ns))
+        api.tokens = {"other"}
         api.answer(h)
     api.fault(renew)
     answer, stats = only(start("get", POD, user={"tokenFile": str(token)}))
     assert answer["http"] == 200 and stats["GET 401"] == 1 and stats["token_reads"] == 1
+    (short_tmp / "new").write_text("third")  # a rename, as the kubelet does
+    os.rename(short_tmp / "new", token)
     api.tokens = {"third"}
+    answer, stats = only(start("get", POD, user={"tokenFile": str(token)}))
+    assert answer["http"] == 200 and "GET 401" not in stats
+    api.tokens = {"fourth"}
     before = len(api.requests)
     answer, _ = only(start("get", POD, user={"tokenFile": str(token)}))
     assert answer["http"] == 401 and len(api.requests) == before + 2
