@@ -179,8 +179,6 @@ static char *body_of(const struct kube_events *v, const struct record *r, const 
 	add_member(&out, "component", v->component);
 	add_member(&out, "host", v->host);
 	str_add(&out, "}");
-	add_member(&out, "reportingComponent", v->component);
-	add_member(&out, "reportingInstance", v->host);
 	add_member(&out, "type", type);
 	add_member(&out, "reason", reason);
 	add_member(&out, "message", message);

@@ -1,4 +1,4 @@
-/* Which objects exist, as far as we have been told: name, UID and version of each, about 200 bytes. So that after a
+/* Which objects exist, as far as we have been told: name, UID and version of each, about 260 bytes. So that after a
  * list the differences are known, and only they are told. */
 #ifndef HM_KUBE_KNOWN_H
 #define HM_KUBE_KNOWN_H

@@ -27,6 +27,7 @@ struct kube_reflector {
 	struct watch_engine *engine;
 	enum step step;   /* what is under way, or comes when the timer fires */
 	unsigned page;    /* shrinks where pages are too large */
+	bool from_etcd;   /* the next list is, although options.cached */
 	char *page_token; /* of the list's next page; NULL: the first */
 	char version[KUBE_VERSION_BYTES];
 	uint64_t watch_began_ms;
@@ -219,6 +220,7 @@ static void end_list(struct kube_reflector *r)
 	tell_unlisted(r);
 	if (r->gone)
 		return;
+	r->from_etcd = false;
 	if (!r->state.synced) {
 		r->state.synced = true;
 		if (r->events.synced != NULL)
@@ -228,13 +230,30 @@ static void end_list(struct kube_reflector *r)
 		then(r, WATCH, 0);
 }
 
+static bool lists_cached(const struct kube_reflector *r)
+{
+	return r->options.cached && !r->from_etcd;
+}
+
+/* The server's state was set back, and it has no version as new as ours: 504 after some seconds of waiting for it.
+ * Other failures are no reason to go to etcd: all the agents of a cluster would when its server restarts. */
+static bool is_behind(const struct kube_status *s)
+{
+	return s->outcome == KUBE_GONE || (s->http == 504 && strcmp(s->reason, "Timeout") == 0);
+}
+
 static void on_page_failed(struct kube_reflector *r, const struct kube_answer *a)
 {
-	if (a->status.outcome == KUBE_GONE) {
-		list_anew(r, &a->err);
-	} else if (a->err.code == HM_ELIMIT && r->page > 1) {
+	bool too_large = a->err.code == HM_ELIMIT && (lists_cached(r) || r->page > 1);
+
+	if (too_large && !lists_cached(r)) {
 		r->page /= 2;
 		log_v(2, "pages are too large", KV("path", r->path), KV_U64("objects", r->page));
+	}
+	r->from_etcd = r->from_etcd || too_large || is_behind(&a->status);
+	if (a->status.outcome == KUBE_GONE) {
+		list_anew(r, &a->err);
+	} else if (too_large) {
 		then(r, LIST, 0);
 	} else {
 		fail(r, LIST, a->retry_after_ms, &a->err);
@@ -286,7 +305,10 @@ static int start_list(struct kube_reflector *r, struct hm_err *e)
 	hm_auto_str path = { 0 };
 
 	str_add(&path, r->path);
-	add_number(&path, "limit", r->page);
+	if (lists_cached(r))
+		kube_url_add_query(&path, "resourceVersion", r->version[0] != '\0' ? r->version : "0");
+	else
+		add_number(&path, "limit", r->page);
 	add_selectors(r, &path);
 	if (r->page_token != NULL)
 		kube_url_add_query(&path, "continue", r->page_token);

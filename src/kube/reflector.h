@@ -1,13 +1,17 @@
-/* One collection of the API, followed: listed in pages, then watched; told what is new, changed and gone. It heals by
- * itself whatever happens to the API server, and what was told stays true meanwhile.
+/* One collection of the API, followed: listed, then watched; told what is new, changed and gone. It heals by itself
+ * whatever happens to the API server, and what was told stays true meanwhile.
  *
- *   LIST     page by page (limit, continue). 410 in the middle: from the first page. A page above the client's limit of
- *            bytes: smaller pages. At the end whatever was not in the list is told as deleted; then "synced", once
- * ever. WATCH    from the list's resourceVersion, with bookmarks. The stream ends (the server ends it after some
- * minutes, silence, a broken connection): watch again from the last version seen. 410, an ERROR event, bytes that are
- *            no events, an object too large: LIST.
- *   BACKOFF  before what follows a failure: doubling with jitter, at least the server's Retry-After. Over at the first
- *            event of a watch. */
+ * LIST: page by page (limit, continue) from etcd; or `cached`, in one piece from the API server's own cache: first
+ * whatever it has, later nothing older than what was seen, from etcd where the server knows nothing as new as that. 410
+ * in the middle: from the first page. An answer above the client's limit of bytes: smaller pages. At the end whatever
+ * was not in the list is told as deleted; then "synced", once ever.
+ *
+ * WATCH: from the list's resourceVersion, with bookmarks. The stream ends (the server ends it after some minutes,
+ * silence, a broken connection): watch again from the last version seen. 410, an ERROR event, bytes that are no events,
+ * an object too large: LIST.
+ *
+ * BACKOFF: before what follows a failure, doubling with jitter, at least the server's Retry-After. Over at the first
+ * event of a watch. */
 #ifndef HM_KUBE_REFLECTOR_H
 #define HM_KUBE_REFLECTOR_H
 
@@ -28,6 +32,7 @@ struct kube_reflector_options {
 	const char *field_selector; /* "spec.nodeName=node1"; NULL: all */
 	const char *label_selector;
 	unsigned page;           /* 500 objects */
+	bool cached;             /* for few objects by a selector: from etcd each such list reads all there are */
 	uint32_t watch_s;        /* 300; the server is asked to end the watch after that, or up to twice as long */
 	uint32_t stall_ms;       /* 150,000; bookmarks come about once a minute */
 	uint32_t backoff_ms;     /* 500 */

@@ -23,7 +23,7 @@ struct kube_stats {
 	struct kube_stats_latency {
 		uint64_t buckets[KUBE_LATENCY_BUCKETS]; /* each its own, not cumulative */
 		uint64_t count, sum_ms;
-	} latency[KUBE_VERB_COUNT];  /* of a watch: until its headers came */
+	} latency[KUBE_VERB_COUNT];  /* of a watch: until its headers came; counted when it ends */
 	uint64_t retries, throttled; /* tries again after a failure or a 429; requests that waited for our own rate */
 	uint64_t http2;              /* answers that came over HTTP/2 */
 	uint64_t token_reads;        /* files read anew with another token in them */

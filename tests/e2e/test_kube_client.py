@@ -157,9 +157,12 @@ def test_field_selector(cluster):
     for name, at in (("here", "n1"), ("there", "n2")):
         cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
                        "spec": {"nodeName": at, "automountServiceAccountToken": False, "containers": [{"name": "c", "image": "none"}]}})
-    tool = cluster.tool("--field=spec.nodeName=n1", "watch", "/api/v1/pods")
-    tool.wait_told("synced")
-    assert [x["key"] for x in tool.told("changed")] == ["default/here"]
+    for how in ([], ["--cached"]):
+        tool = cluster.tool(*how, "--field=spec.nodeName=n1", "watch", "/api/v1/pods")
+        tool.wait_told("synced")
+        assert [x["key"] for x in tool.told("changed")] == ["default/here"]
+    cluster.kubectl("annotate", "pod", "here", "colour=blue")
+    tool.wait(lambda x: x.get("name") == "here" and x.get("annotations", {}).get("colour") == "blue")
 
 
 def test_events(cluster):

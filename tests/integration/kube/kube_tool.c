@@ -32,6 +32,7 @@ struct tool {
 	char **args;
 	int count;
 	uint64_t pending;
+	bool cached;
 	bool quiet; /* only "synced" is told: for measuring */
 
 	const char *kubeconfig, *field, *label, *free_at;
@@ -190,6 +191,7 @@ static int do_watch(struct tool *t, struct hm_err *e)
 					    .field_selector = t->field,
 					    .label_selector = t->label,
 					    .page = (unsigned)t->page,
+					    .cached = t->cached,
 					    .watch_s = (uint32_t)t->watch_s,
 					    .stall_ms = (uint32_t)t->stall_ms,
 					    .backoff_ms = (uint32_t)t->backoff_ms,
@@ -312,6 +314,7 @@ int main(int argc, char **argv)
 		{ "field", NULL, OPTION_TEXT, &t.field },
 		{ "label", NULL, OPTION_TEXT, &t.label },
 		{ "free-at", NULL, OPTION_TEXT, &t.free_at },
+		{ "cached", NULL, OPTION_BOOL, &t.cached },
 		{ "quiet", NULL, OPTION_BOOL, &t.quiet },
 		{ "backoff-ms", NULL, OPTION_U64, &t.backoff_ms, 0, 100000 },
 		{ "backoff-max-ms", NULL, OPTION_U64, &t.backoff_max_ms, 0, 100000 },

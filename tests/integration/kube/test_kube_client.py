@@ -233,6 +233,9 @@ def test_client_certificate(tls_api, pki, start, inline):
     answer, _ = only(start("get", POD, server=url(tls_api), user=user, cluster=cluster))
     assert answer["http"] == 200
     assert tls_api.requests[0].subject["commonName"] == "system:node:n1"
+    tool = start("--free-at=answer", "get", POD, "3", server=url(tls_api), user=user, cluster=cluster)
+    tool.end()
+    assert len(tool.answers()) == 1
     answer, _ = only(start("--tries=1", "get", POD, server=url(tls_api), cluster=cluster))
     assert answer["http"] == 0, "without the certificate nothing is said"
 

@@ -117,6 +117,36 @@ def test_pages_that_are_too_large_shrink(api, start):
     assert [r.query["limit"] for r in api.seen(watch=False)] == ["16", "8"] + ["4"] * 4
 
 
+def test_cached_lists(pods, start):
+    """In one piece from the server's cache; later not older than what was seen; from etcd when the cache is behind."""
+    tool = synced(start, "--cached")
+    watch_is_up(pods)
+    follows(pods, tool)
+    seen = str(pods.version)
+    pods.fault(status(410, "Expired"), when=is_watch)
+    pods.fault(status(503), when=is_list)
+    pods.fault(status(504, "Timeout"), when=is_list)
+    pods.cut()
+    wait_until("three more lists", lambda: len(pods.seen(watch=False)) == 4)
+    assert [(r.query.get("resourceVersion"), r.query.get("limit")) for r in pods.seen(watch=False)] == [
+        ("0", None), (seen, None), (seen, None), (None, "500")]
+    watch_is_up(pods, 3)
+    pods.fault(status(410, "Expired"), when=is_watch)
+    pods.cut()
+    wait_until("another list", lambda: len(pods.seen(watch=False)) == 5)
+    assert pods.seen(watch=False)[4].query == {"resourceVersion": seen}
+    follows(pods, tool, "much-later")
+
+
+def test_a_cached_list_that_is_too_large_comes_in_pages(api, start):
+    for i in range(16):
+        api.put("nodes", None, f"n{i}", text="x" * 100000)
+    tool = start("--cached", "--page=4", "--max-bytes=500000", "watch", "/api/v1/nodes")
+    tool.wait_told("synced")
+    assert len(tool.told("changed")) == 16
+    assert [r.query.get("limit") for r in api.seen(watch=False)] == [None] + ["4"] * 4
+
+
 def test_a_watch_that_ends_is_resumed(pods, start):
     tool = synced(start, "--watch-s=1")
     watch_is_up(pods, 3)
