@@ -4,6 +4,7 @@
  *     kube_tool [options] patch PATH merge|strategic BODY
  *     kube_tool [options] annotate PATH KEY=VALUE|KEY- [UID [VERSION]]
  *     kube_tool [options] post PATH BODY
+ *     kube_tool [options] bind NAMESPACE POD UID NODE KEY=VALUE
  *     kube_tool [options] watch PATH {"told":"changed","key":"ns/name","version":"7","uid":"u","tree":true} kube_tool
  * [options] event NAMESPACE NAME UID COUNT [DIFFERENT]
  *
@@ -18,6 +19,7 @@
 #include "core/num.h"
 #include "io/json.h"
 #include "io/loop.h"
+#include "kube/binding.h"
 #include "kube/client.h"
 #include "kube/event.h"
 #include "kube/patch.h"
@@ -139,6 +141,21 @@ static int do_annotate(struct tool *t, struct hm_err *e)
 	if (kube_patch_text(&patch, &body, e) < 0)
 		return -e->code;
 	return call(t, KUBE_PATCH, KUBE_MERGE_PATCH, body, e);
+}
+
+static int do_bind(struct tool *t, struct hm_err *e)
+{
+	char *equals = strchr(t->args[5], '=');
+	struct kube_patch_value value = { t->args[5], equals != NULL ? equals + 1 : "" };
+	struct kube_binding binding = { t->args[1], t->args[2], t->args[3], t->args[4], &value, 1 };
+	hm_auto_str path = { 0 }, body = { 0 };
+
+	if (equals != NULL)
+		*equals = '\0';
+	if (kube_binding_text(&binding, &path, &body, e) < 0)
+		return -e->code;
+	t->args[1] = path.p; /* as the others have it; copied by the call */
+	return call(t, KUBE_POST, KUBE_JSON, str_text(&body), e);
 }
 
 static void tell(struct tool *t, const char *what, const struct kube_object *o)
@@ -277,6 +294,7 @@ static int run(struct tool *t, struct hm_err *e)
 	} commands[] = {
 		{ "get", 2, 3, do_get },           { "patch", 4, 4, do_patch }, { "post", 3, 3, do_post },
 		{ "annotate", 3, 5, do_annotate }, { "watch", 2, 2, do_watch }, { "event", 5, 6, do_event },
+		{ "bind", 6, 6, do_bind },
 	};
 	struct kube_config_places places = kube_config_places_of(t->kubeconfig);
 	struct kube_client_options options = { .user_agent = "kube-tool",

@@ -165,6 +165,22 @@ def test_field_selector(cluster):
     tool.wait(lambda x: x.get("name") == "here" and x.get("annotations", {}).get("colour") == "blue")
 
 
+def test_binding(cluster):
+    """One call: the pod has its node and the annotation; another pod's UID is refused."""
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "unbound", "namespace": "default", "annotations": {"a": "b"}},
+                   "spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "none"}]}})
+    path = "/api/v1/namespaces/default/pods/unbound"
+    uid = cluster.ask("get", path)["body"]["metadata"]["uid"]
+    answer = cluster.ask("bind", "default", "unbound", "11111111-2222-3333-4444-555555555555", "n1", "hami.io/x=GPU-1,\"y\"")
+    assert (answer["http"], answer["outcome"]) == (409, 7), answer["err"]
+    answer = cluster.ask("bind", "default", "unbound", uid, "n1", "hami.io/x=GPU-1,\"y\"")
+    assert answer["http"] == 201
+    pod = cluster.ask("get", path)["body"]
+    assert pod["spec"]["nodeName"] == "n1"
+    assert pod["metadata"]["annotations"].items() >= {"a": "b", "hami.io/x": 'GPU-1,"y"'}.items()
+
+
 def test_events(cluster):
     tool = cluster.tool("--for-ms=3000", "event", "default", "here", "uid-1", "6", "2")
     assert tool.end()["sent"] == 2
