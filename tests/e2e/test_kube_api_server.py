@@ -205,11 +205,13 @@ def test_an_api_server_that_hangs(cluster):
     tool = cluster.tool("--stall-ms=1500", "--request-ms=1500", "--connect-ms=1500", "watch", "/api/v1/nodes")
     tool.wait_told("synced")
     pid = cluster.api_server_pid()
+    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     os.kill(pid, signal.SIGSTOP)
     try:
         wait_until("it is noticed", 30, lambda: any("cannot be followed" in x for x in tool.errors))
     finally:
         os.kill(pid, signal.SIGCONT)
+        os.kill(parent, signal.SIGCONT)  # nsenter stops with its child, and would not reap it
     annotate(cluster, "n1", f"hung {time.monotonic()}")
     text = json.loads(cluster.kubectl("get", "node", "n1", "-o", "json"))["metadata"]["annotations"]["example.com/text"]
     tool.wait(lambda x: x.get("annotations", {}).get("example.com/text") == text, 60)
