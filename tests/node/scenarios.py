@@ -199,7 +199,7 @@ def test_a_container_that_ruins_its_region_harms_itself_alone(node):
     def used(pod):
         return vgpu_of(node, pod)["cards"][0]["memory_used"]
     wait_until("both hold their memory", 30, lambda: min(used("vandal"), used("neighbour")) >= mib * MIB, every=0.2)
-    for harm in (f"head -c 20000 /dev/urandom > {region}", f": > {region}"):
+    for harm in (f"printf %020000d 7 > {region}", f": > {region}"):
         node.execute("vandal", SHELL + [harm])
         assert vgpu_of(node, "vandal")["usage"]["state"] != "ok", harm
         answer = probe_json(node.execute("vandal", [PROBE, "alloc", "1"]))
