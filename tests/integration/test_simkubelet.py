@@ -1,6 +1,7 @@
 """hami-simkubelet: its calls are the real kubelet's, its containers are containers, and the machine stays as it was."""
 import base64
 import hashlib
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -173,11 +174,11 @@ def test_pod_resources_list_has_no_init_containers(node, plugin):
     assert all(len(d.device_ids) == 1 for c in one.containers for d in c.devices)
     assert len(one.containers[1].devices) == 2
     codes = []
-    for _ in range(30):
-        try:
-            listed(node)
-        except grpc.RpcError as e:
-            codes.append(e.code())
+    deadline = time.monotonic() + 20
+    while not codes and time.monotonic() < deadline:  # a slow machine may need more than one try to be too fast
+        with concurrent.futures.ThreadPoolExecutor(30) as pool:
+            tries = [pool.submit(listed, node) for _ in range(30)]
+        codes = [t.exception().code() for t in tries if t.exception() is not None]
     assert codes and set(codes) == {grpc.StatusCode.RESOURCE_EXHAUSTED}, "100 calls/s, a burst of 10"
     node.ask(cmd="delete", name="many")
     time.sleep(0.2)

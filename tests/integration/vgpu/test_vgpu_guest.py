@@ -1,6 +1,7 @@
 """Odd ways to make processes and to end them, under libvgpu: nothing is lost, nothing waits, nothing is said."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -103,12 +104,15 @@ def test_a_child_that_inherits_nothing_is_held(container, needs_root):
     c = container(64 * MIB)
     for folder in (c.folder.parent, c.node.folder):
         folder.chmod(0o755)
-    over = c.folder.parent / "etc"
+    over, bin_ = c.folder.parent / "etc", c.folder.parent / "bin"
     for name in ("upper", "work"):
         (over / name).mkdir(parents=True)
-    (over / "upper/ld.so.preload").write_text(f"{c.build}/lib/libvgpu.so\n")
+    bin_.mkdir()
+    for path in (c.build / "lib/libvgpu.so", c.build / "tests/guest-tricks", *(c.build / "sim").glob("*.so.1")):
+        shutil.copy(path, bin_)  # a clone below /root is closed to other users
+    (over / "upper/ld.so.preload").write_text(f"{bin_}/libvgpu.so\n")
     code = "import os; os.chdir('/'); os.setsid(); os.closerange(3, 1000); os.setgid(65534); os.setuid(65534); " \
-           f"os.execve('{c.build}/tests/guest-tricks', ['x', 'asks'], {{'LD_LIBRARY_PATH': '{c.build}/sim', 'HAMI_SIM_DIR': " \
+           f"os.execve('{bin_}/guest-tricks', ['x', 'asks'], {{'LD_LIBRARY_PATH': '{bin_}', 'HAMI_SIM_DIR': " \
            f"'{c.node.env['HAMI_SIM_DIR']}'}})"
     mounts = f"mount -t tmpfs none {over}/work && mkdir {over}/work/u {over}/work/w && cp {over}/upper/ld.so.preload {over}/work/u && " \
              f"mount -t overlay none -o lowerdir=/etc,upperdir={over}/work/u,workdir={over}/work/w /etc && exec \"$@\""
