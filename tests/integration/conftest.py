@@ -7,6 +7,9 @@ import tempfile
 
 import pytest
 
+# grpcio's handlers of fork once ended the whole run (SIGSEGV in fork); no child of ours uses gRPC.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 

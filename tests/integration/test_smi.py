@@ -16,8 +16,8 @@ NOWHERE = "/nowhere/libnvidia-ml.so.1"
 @pytest.fixture
 def smi(build, short_tmp):
     """Runs hami-smi against short_tmp/state, by default without a driver."""
-    def run(*args, nvml=NOWHERE, state=short_tmp / "state", program=build / "bin" / "hami-smi", **kwargs):
-        return subprocess.run([str(program), "--state-dir", str(state), "--nvml-library", str(nvml), *args],
+    def run(*args, nvml=NOWHERE, state=short_tmp / "state", program=build / "bin" / "hami-smi", before=(), **kwargs):
+        return subprocess.run([*before, str(program), "--state-dir", str(state), "--nvml-library", str(nvml), *args],
                               capture_output=True, text=True, timeout=30, check=False, **kwargs)
     return run
 
@@ -128,7 +128,8 @@ def test_no_permission(smi, build, no_cards, state, short_tmp, needs_root, what)
     claim(state, 1)
     (state / "alloc").mkdir()
     (state / what).chmod(0)
-    r = smi(nvml=library, program=program, user=65534, group=65534)
+    # Not by subprocess's user=: that forks, and grpcio's threads are in this process.
+    r = smi(nvml=library, program=program, before=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
     assert r.returncode == 5
     assert "no permission to read the agent's folder" in r.stderr
     assert "run as root" in r.stderr
