@@ -186,7 +186,7 @@ def test_a_lost_card_is_unhealthy_and_comes_back(node, kubelet):
 
 def test_a_hung_nvml_holds_nothing_up(node, kubelet):
     node.set_nvml(hang=1)
-    wait_until("said", 15, lambda: "NVML does not answer" in node.log())
+    wait_until("said", 40, lambda: "NVML does not answer" in node.log())
     took = []
     for _ in range(50):
         begun = time.monotonic()
