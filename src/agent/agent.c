@@ -368,15 +368,12 @@ static void take_down(struct agent *a)
 	hami_monitor_free(a->monitor);
 	reconcile_free(a->reconcile);
 	pod_names_free(a->names);
-	sampler_free(a->sampler, ended);
+	sampler_free(a->sampler);
 	driver_free(a->driver, ended);
 	fleet_free(a->fleet);
 	edits_free(a->edits);
 	pending_free(a->pending);
-	if (ended)
-		counter_free(a->counter);
-	else
-		counter_abandon(a->counter);
+	counter_free(a->counter);
 	claims_free(a->claims);
 	loop_timer_free(a->stop);
 	loop_signal_free(a->term);

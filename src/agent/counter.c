@@ -22,8 +22,7 @@ struct counter {
 	uint64_t next, end; /* [next, end) is ours to give; the file holds at least `end` */
 	pthread_mutex_t lock;
 	uint64_t stored; /* under the lock, as is the file: both threads may want to write it */
-	/* The worker's while `refilling`. */
-	bool refilling;
+	/* The worker's while the job is pending. */
 	struct worker_job job;
 	uint64_t until;
 	struct hm_err failure; /* code 0: none */
@@ -98,17 +97,11 @@ int counter_open(const char *path, uint64_t floor, struct counter **out, struct 
 
 void counter_free(struct counter *c)
 {
-	if (c == NULL)
-		return;
+	if (c == NULL || c->job.pending)
+		return; /* the hung call still uses the job */
 	pthread_mutex_destroy(&c->lock);
 	free(c->path);
 	free(c);
-}
-
-void counter_abandon(struct counter *c)
-{
-	if (c != NULL && !c->refilling)
-		counter_free(c);
 }
 
 int counter_take(struct counter *c, uint64_t *out, struct hm_err *e)
@@ -131,7 +124,6 @@ static void on_stored(struct worker_job *job)
 {
 	struct counter *c = HM_CONTAINER(job, struct counter, job);
 
-	c->refilling = false;
 	if (c->failure.code != 0)
 		log_error("cannot reserve more Allocate numbers", KV_ERR(&c->failure));
 	else
@@ -140,9 +132,8 @@ static void on_stored(struct worker_job *job)
 
 void counter_refill(struct counter *c, struct worker *w)
 {
-	if (c->refilling || c->end - c->next > COUNTER_BLOCK / 2)
+	if (c->job.pending || c->end - c->next > COUNTER_BLOCK / 2)
 		return;
-	c->refilling = true;
 	c->until = c->end + COUNTER_BLOCK;
 	c->job = (struct worker_job) { store_in_worker, on_stored, NULL };
 	worker_submit(w, &c->job);

@@ -16,10 +16,9 @@ struct counter;
 /* Reads the file and reserves the first block. No number below `floor` is given: the caller's largest number in use
  * plus one, which counts where the file is lost or unreadable (said in the log). */
 int counter_open(const char *path, uint64_t floor, struct counter **out, struct hm_err *e) HM_MUST_USE;
-void counter_free(struct counter *c); /* not while a worker that does not end may have it */
+/* After worker_free. A refill that hangs in the worker keeps the counter to the process's end. */
+void counter_free(struct counter *c);
 HM_DEFINE_AUTO(counter, counter_free);
-/* The worker hangs for good: frees the counter, unless a refill of it is among that worker's jobs. */
-void counter_abandon(struct counter *c);
 
 /* The next number. Waits for the disk only where no block is left, and fails only if that does. */
 int counter_take(struct counter *c, uint64_t *out, struct hm_err *e) HM_MUST_USE;

@@ -127,7 +127,7 @@ void driver_free(struct driver *d, bool worker_ended)
 	loop_timer_free(d->next);
 	loop_timer_free(d->watch);
 	if (!worker_ended)
-		return; /* the hung call still uses the job */
+		return; /* the hung call still uses NVML, whosever job it is */
 	inventory_free(d->scanned);
 	gpu_driver_close(d->gpu);
 	free(d);

@@ -131,12 +131,12 @@ int sampler_new(struct loop *l, const struct sampler_config *config, struct samp
 	return 0;
 }
 
-void sampler_free(struct sampler *s, bool worker_ended)
+void sampler_free(struct sampler *s)
 {
 	if (s == NULL)
 		return;
 	loop_timer_free(s->timer);
-	if (!worker_ended)
+	if (s->job.pending)
 		return; /* the hung call still uses the job */
 	shares_free(s->shares);
 	free(s->containers);

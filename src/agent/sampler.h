@@ -35,7 +35,7 @@ struct sampler;
 /* The first pass comes soon. All of config is borrowed. */
 int sampler_new(struct loop *l, const struct sampler_config *config, struct sampler **out,
 		struct hm_err *e) HM_MUST_USE;
-/* After worker_free only. Where the worker did not end, what it may still use is left to the process's end. */
-void sampler_free(struct sampler *s, bool worker_ended);
+/* After worker_free only. A look that hangs in the worker keeps the sampler to the process's end. */
+void sampler_free(struct sampler *s);
 
 #endif

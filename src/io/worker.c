@@ -97,6 +97,7 @@ static void on_finished(void *arg, int events)
 		pthread_mutex_unlock(&w->lock);
 		if (job == NULL)
 			return;
+		job->pending = false;
 		job->done(job);
 	}
 }
@@ -156,6 +157,7 @@ int worker_new(struct loop *l, struct worker **out, struct hm_err *e)
 
 void worker_submit(struct worker *w, struct worker_job *job)
 {
+	job->pending = true;
 	pthread_mutex_lock(&w->lock);
 	queue_push(&w->todo, job);
 	w->pending++;
@@ -201,6 +203,14 @@ static bool wait_for_end(struct worker *w, uint32_t wait_ms)
 	return ended;
 }
 
+static void drop_all(struct queue *q)
+{
+	struct worker_job *job;
+
+	while ((job = queue_pop(q)) != NULL)
+		job->pending = false;
+}
+
 bool worker_free(struct worker *w, uint32_t wait_ms)
 {
 	if (w == NULL)
@@ -209,6 +219,8 @@ bool worker_free(struct worker *w, uint32_t wait_ms)
 	if (!wait_for_end(w, wait_ms))
 		return false;
 	pthread_join(w->thread, NULL);
+	drop_all(&w->todo);
+	drop_all(&w->finished);
 	close(w->event_fd);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);

@@ -17,6 +17,7 @@ struct worker_job {
 	void (*run)(struct worker_job *job);  /* in the worker's thread */
 	void (*done)(struct worker_job *job); /* in the loop's thread, after run; frees the job if it likes */
 	struct worker_job *next;              /* the worker's own */
+	bool pending;                         /* submitted and not yet done; the worker's own, for the loop to read */
 };
 
 int worker_new(struct loop *l, struct worker **out, struct hm_err *e) HM_MUST_USE;
@@ -27,7 +28,8 @@ uint64_t worker_busy_ms(const struct worker *w, uint64_t now_ms);
 size_t worker_pending(const struct worker *w); /* submitted and not yet done */
 
 /* Waits at most wait_ms for the job in hand; jobs not started are dropped without done. True when the thread ended;
- * false when it hangs: the thread and the worker are then left behind, and the process should exit. */
+ * false when it hangs: the thread, the worker and the pending jobs are then left behind, and the process should exit.
+ * Jobs that are pending after this must live on; all others are their owners' again. */
 bool worker_free(struct worker *w, uint32_t wait_ms);
 
 #endif

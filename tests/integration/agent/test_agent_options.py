@@ -38,6 +38,14 @@ def test_sigterm_while_it_waits(agent):
     assert status == 0 and seconds < 1
 
 
+def test_sigterm_while_nvml_hangs(agent):
+    agent.set_nvml(hang=1)
+    agent.start()
+    wait_until("said", 15, lambda: "NVML does not answer" in agent.log())
+    status, seconds = agent.stop()
+    assert status == 0 and seconds < 1, agent.log()
+
+
 def test_sigterm_while_another_agent_has_the_state(node, needs_root):
     """As the first process of its pod, for which no signal has a default action."""
     second = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", *node.arguments([])], text=True,

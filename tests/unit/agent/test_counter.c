@@ -168,6 +168,36 @@ static void a_slow_disk_holds_up_no_call(void **state)
 	counter_free(c);
 }
 
+/* It goes on in what is left of it when the call returns after all. */
+static void a_refill_that_hangs_at_the_end_is_left_alone(void **state)
+{
+	struct counter *c = open_at(0);
+	struct worker *w = NULL;
+	struct loop *l = NULL;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(loop_new(&l, &e), 0);
+	assert_int_equal(worker_new(l, &w, &e), 0);
+	pthread_mutex_lock(&disk);
+	disk_hangs = true;
+	for (int i = 0; i < 600; i++)
+		take(c);
+	counter_refill(c, w);
+	while (worker_busy_ms(w, UINT64_MAX) == 0)
+		usleep(1000);
+	assert_false(worker_free(w, 50));
+	counter_free(c);
+	disk_hangs = false;
+	pthread_mutex_unlock(&disk);
+	assert_true(worker_free(w, 5000));
+	counter_free(c);
+	loop_free(l);
+	c = open_at(0);
+	assert_int_equal(take(c), 2049);
+	counter_free(c);
+}
+
 static void a_lost_or_broken_file_starts_above_what_is_in_use(void **state)
 {
 	static const char *const texts[] = { "", "abc\n", "12", "-5\n", "99999999999999999999999\n", "12\n13\n" };
@@ -214,6 +244,7 @@ int main(void)
 		TEST(a_block_is_never_given_before_it_is_on_disk),
 		TEST(refill_keeps_half_a_block_in_hand),
 		TEST(a_slow_disk_holds_up_no_call),
+		TEST(a_refill_that_hangs_at_the_end_is_left_alone),
 		TEST(a_lost_or_broken_file_starts_above_what_is_in_use),
 		TEST(allocation_failures),
 	};

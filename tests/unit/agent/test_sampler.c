@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "gpu/busy.h"
 #include "gpu/scan.h"
+#include "harness/sweep.h"
 #include "harness/temp.h"
 #include "region/map.h"
 #include "unit/agent/checkpoint_text.h"
@@ -113,7 +114,7 @@ static int teardown(void **state)
 
 	if (f->worker != NULL)
 		assert_true(worker_free(f->worker, 5000));
-	sampler_free(f->sampler, true);
+	sampler_free(f->sampler);
 	claims_free(f->claims);
 	loop_free(f->loop);
 	test_free(f);
@@ -330,6 +331,46 @@ static void a_hang_holds_up_nobody(void **state)
 	wait_asked(f, 3);
 }
 
+/* It goes on in what is left of it when the call returns after all. */
+static void a_look_that_hangs_at_the_end_is_left_alone(void **state)
+{
+	static struct sampler *left; /* in sight of the leak check */
+	struct fixture *f = *state;
+
+	add_container(f, 25);
+	start(f, false);
+	__atomic_store_n(&hold, true, __ATOMIC_RELEASE);
+	wait_asked(f, 1);
+	sem_wait(&held);
+	assert_false(worker_free(f->worker, 50));
+	left = f->sampler;
+	sampler_free(HM_STEAL(f->sampler));
+	assert_int_equal(words()->open_until_ns, 0);
+	__atomic_store_n(&hold, false, __ATOMIC_RELEASE);
+	sem_post(&go);
+	assert_true(worker_free(HM_STEAL(f->worker), 5000));
+	assert_true(left != NULL && words()->open_until_ns > 0);
+}
+
+static int make_one(void *arg)
+{
+	struct fixture *f = arg;
+	const struct sampler_config config = { .paths = &paths, .claims = f->claims, .worker = f->worker };
+	struct sampler *s;
+	struct hm_err e;
+
+	if (sampler_new(f->loop, &config, &s, &e) < 0)
+		return -1;
+	sampler_free(s);
+	return 0;
+}
+
+/* The worker may be at another's job that hangs: a sampler that is not among its jobs is freed all the same. */
+static void nothing_is_left_of_one_at_rest(void **state)
+{
+	sweep_check("sampler", make_one, *state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +384,8 @@ int main(void)
 		TEST(what_hamis_monitor_holds_is_held),
 		TEST(hamis_monitor_is_told_who_is_at_work),
 		TEST(a_hang_holds_up_nobody),
+		TEST(a_look_that_hangs_at_the_end_is_left_alone),
+		TEST(nothing_is_left_of_one_at_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,7 @@ static void done(struct worker_job *base)
 {
 	struct job *j = (struct job *)base;
 
+	assert_false(base->pending);
 	j->order[(*j->count)++] = j->n;
 }
 
@@ -146,6 +147,7 @@ static void a_hang_shows_and_the_loop_goes_on(void **state)
 	assert_in_range(busy, 50, loop_now_ms(loop) - before + 1);
 	assert_int_equal(count, 0);
 	assert_int_equal(worker_pending(worker), 2);
+	assert_true(slow.base.pending && next.base.pending);
 	sem_post(&gate);
 	turn_until(&count, 2);
 	assert_int_equal(order[0], 1);
@@ -184,6 +186,7 @@ static void free_waits_for_the_job_in_hand_and_drops_the_rest(void **state)
 	pthread_join(opener, NULL);
 	assert_int_equal(count, 0);
 	assert_true(never.ran_in == 0);
+	assert_false(slow.base.pending || never.base.pending);
 	sem_destroy(&gate);
 }
 
@@ -206,6 +209,7 @@ static void free_of_a_hanging_worker_gives_up_in_time(void **state)
 	assert_false(worker_free(w, 50));
 	took = loop_now_ms(loop) - before;
 	assert_in_range(took, 49, 3000);
+	assert_true(stuck.base.pending);
 	sem_post(&gate);
 }
 
