@@ -102,31 +102,20 @@ static bool folder_name(const struct claim *c, char *out, size_t cap)
 	return hm_fmt(out, cap, "%s_%s", c->pod_uid, c->container) < cap;
 }
 
-/* What the container charged on a card since the last round. */
-static uint64_t charged_ns(int fd, struct card_use *u)
-{
-	int card = fd >= 0 ? region_share_card(fd, u->uuid, NULL) : -1;
-	uint64_t before = u->spans_ns;
-	struct region_orders orders;
-
-	if (card < 0 || region_share_read(fd, (unsigned)card, &u->spans_ns, &orders, NULL) < 0)
-		return 0;
-	return u->spans_ns - before;
-}
-
 /* What the container's launches took since the last round. */
-static void measure(struct hami_monitor *m, struct watched *w, const char *region, struct hami_file_state *s)
+static void measure(struct hami_monitor *m, struct watched *w, struct hami_file_state *s)
 {
 	uint64_t now = loop_now_ms(m->loop), percent_ns = HM_MAX(now - w->at_ms, UINT64_C(1)) * 10000;
-	hm_auto_fd fd = region_share_open(region, NULL);
 
 	for (size_t i = 0; i < s->region->card_count; i++) {
-		struct card_use *u = card_of(w, s->region->cards[i].uuid);
+		const struct region_card *card = &s->region->cards[i];
+		struct card_use *u = card_of(w, card->uuid);
 		uint64_t charged, used;
 
 		if (u == NULL)
 			continue;
-		charged = charged_ns(fd, u);
+		charged = card->spans_ns - u->spans_ns;
+		u->spans_ns = card->spans_ns;
 		used = u->busy_ns >= u->told_ns ? u->busy_ns - u->told_ns : u->busy_ns;
 		u->told_ns = u->busy_ns;
 		used = used != 0 ? used : charged;
@@ -164,7 +153,7 @@ static int write_claim(struct hami_monitor *m, const struct claim *c, struct wat
 		return -HM_ENOTFOUND;
 	if (region_snapshot(region.s, &snapshot, e) < 0)
 		return -e->code;
-	measure(m, w, region.s, &state);
+	measure(m, w, &state);
 	hami_file_fill(m->cache, &state);
 	hm_fmt(path, sizeof path, "%s/%s", m->folder.s, name);
 	if (file_mkdirs(path, 0755, e) < 0)

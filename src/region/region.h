@@ -30,6 +30,7 @@ struct region_card {
 	unsigned cores;
 	uint64_t refused;                /* allocations over the limit */
 	uint64_t spilled, spilled_bytes; /* allocations in managed memory, since the card was full; ever */
+	uint64_t spans_ns;               /* GPU time charged so far; modulo 2^64 */
 };
 enum { REGION_MAX_PROCESSES = 1024 };
 struct region_snapshot {

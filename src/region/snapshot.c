@@ -40,11 +40,14 @@ static int read_cards(struct reader *rd, const struct region_header *h, struct h
 {
 	struct region_card_config configs[HM_MAX_CARDS];
 	struct region_counter counters[HM_MAX_CARDS];
+	struct region_compute compute[HM_MAX_CARDS];
 	int r = read_at(rd->fd, offsetof(struct region_layout, cards), configs, sizeof configs, e);
 
 	if (r < 0)
 		return r;
 	r = read_at(rd->fd, offsetof(struct region_layout, counters), counters, sizeof counters, e);
+	if (r == 0)
+		r = read_at(rd->fd, offsetof(struct region_layout, compute), compute, sizeof compute, e);
 	if (r < 0)
 		return r;
 	rd->out->card_count = h->card_count;
@@ -62,6 +65,7 @@ static int read_cards(struct reader *rd, const struct region_header *h, struct h
 		card->refused = shared_load(&counters[i].refused);
 		card->spilled = shared_load(&counters[i].spilled);
 		card->spilled_bytes = shared_load(&counters[i].spilled_bytes);
+		card->spans_ns = shared_load(&compute[i].spans_ns);
 	}
 	return 0;
 }

@@ -98,6 +98,7 @@ static void keeps_its_counters_when_the_limits_change(void **state)
 	assert_int_equal(ledger_reserve(&l, 1, 2000, 501), LEDGER_FULL);
 	m.r->counters[1].spilled = 3;
 	m.r->counters[1].spilled_bytes = 4711;
+	m.r->compute[1].spans_ns = 815;
 	region_trouble(m.r, "first");
 	region_trouble(m.r, "second\n");
 	changed.cards[1].memory_bytes = 9000;
@@ -110,6 +111,8 @@ static void keeps_its_counters_when_the_limits_change(void **state)
 	assert_int_equal(s.cards[1].spilled, 3);
 	assert_int_equal(s.cards[1].spilled_bytes, 4711);
 	assert_int_equal(s.cards[0].spilled, 0);
+	assert_int_equal(s.cards[1].spans_ns, 815);
+	assert_int_equal(s.cards[0].spans_ns, 0);
 	assert_int_equal(s.process_count, 1);
 	assert_int_equal(list[0].pid, getpid());
 	assert_int_equal(list[0].used_bytes[0], 0);
