@@ -48,11 +48,20 @@ struct hami_monitor {
 	bool trouble_said;
 };
 
-static struct watched *watched_of(struct hami_monitor *m, uint64_t number)
+static struct watched *find(const struct hami_monitor *m, uint64_t number)
 {
 	for (size_t i = 0; i < m->watched_count; i++)
 		if (m->watched[i].number == number)
 			return &m->watched[i];
+	return NULL;
+}
+
+static struct watched *watched_of(struct hami_monitor *m, uint64_t number)
+{
+	struct watched *w = find(m, number);
+
+	if (w != NULL)
+		return w;
 	if (!HM_PUSH(m->watched, m->watched_count, m->watched_cap, (struct watched) { .number = number }))
 		return NULL;
 	return &m->watched[m->watched_count - 1];
@@ -73,14 +82,11 @@ static struct card_use *card_of(struct watched *w, const char *uuid)
 
 void hami_monitor_note_busy(void *monitor, uint64_t number, const char *uuid, uint64_t busy_ns)
 {
-	struct hami_monitor *m = monitor;
+	struct watched *w = find(monitor, number);
+	struct card_use *u = w != NULL ? card_of(w, uuid) : NULL;
 
-	for (size_t i = 0; i < m->watched_count; i++) {
-		struct card_use *u = m->watched[i].number == number ? card_of(&m->watched[i], uuid) : NULL;
-
-		if (u != NULL)
-			u->busy_ns = busy_ns;
-	}
+	if (u != NULL)
+		u->busy_ns = busy_ns;
 }
 
 static void forget_unseen(struct hami_monitor *m)
@@ -223,10 +229,9 @@ size_t hami_monitor_round(struct hami_monitor *m)
 
 bool hami_monitor_holds(const struct hami_monitor *m, uint64_t number)
 {
-	for (size_t i = 0; i < m->watched_count; i++)
-		if (m->watched[i].number == number)
-			return m->watched[i].held > 0;
-	return false;
+	const struct watched *w = find(m, number);
+
+	return w != NULL && w->held > 0;
 }
 
 static void on_timer(void *arg)
