@@ -53,8 +53,7 @@ static bool view_of(const char *proc, const char *pid, struct view *out)
 static bool is_seen(const struct holders *h, const struct view *v)
 {
 	for (size_t i = 0; i < h->view_count; i++)
-		if (h->views[i].mount_namespace == v->mount_namespace && h->views[i].root.dev == v->root.dev &&
-		    h->views[i].root.ino == v->root.ino)
+		if (h->views[i].mount_namespace == v->mount_namespace && file_identity_equal(h->views[i].root, v->root))
 			return true;
 	return false;
 }
@@ -147,7 +146,7 @@ bool holders_mounted(const struct holders *h, const char *host_path)
 	if (stat(host_path, &st) < 0)
 		return false;
 	for (size_t i = 0; i < h->mounted_count; i++)
-		if (h->mounted[i].dev == st.st_dev && h->mounted[i].ino == st.st_ino)
+		if (file_identity_equal(h->mounted[i], (struct file_identity) { st.st_dev, st.st_ino }))
 			return true;
 	return false;
 }
