@@ -16,11 +16,11 @@ enum { CONTAINER_DIR_MAX_BYTES = 16 * 1024 * 1024 };
  * but for the charges of processes that ended with the last run. */
 int container_dir_write(const struct agent_paths *p, const struct claim *c, bool oversubscribe,
 			struct hm_err *e) HM_MUST_USE;
-/* -HM_EAGAIN: the container left more behind than is removed at one time; to be called again. */
 /* False where the container put more than the region into its usage folder, or has let the region grow beyond
  * CONTAINER_DIR_MAX_BYTES, which is then cut. Cheap. */
 bool container_dir_tidy(const struct agent_paths *p, uint64_t number);
 
+/* -HM_EAGAIN: the container left more behind than is removed at one time; to be called again. */
 int container_dir_remove(const struct agent_paths *p, uint64_t number, struct hm_err *e) HM_MUST_USE;
 
 #endif
