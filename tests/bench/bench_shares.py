@@ -117,17 +117,17 @@ def measure_shares(context):
     yield Figure("agent.share_unlimited_beside_30_busy", "%", median([sum(r) for r in rounds]), goal=">= 95")
 
 
-def cpu_ns(pid):
-    """Of the loop's thread and of the worker's."""
-    tasks = {int(t.name): int((t / "schedstat").read_text().split()[0]) for t in pathlib.Path(f"/proc/{pid}/task").iterdir()}
-    return tasks.pop(pid), sum(tasks.values())
+def worker_ns(pid):
+    """CPU time of all threads but the loop's."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks if t.name != str(pid))
 
 
 def cost(on):
     """The worker's time in COST_S."""
-    before = cpu_ns(on.process.pid)
+    before = worker_ns(on.process.pid)
     time.sleep(COST_S)
-    return cpu_ns(on.process.pid)[1] - before[1]
+    return worker_ns(on.process.pid) - before
 
 
 def measure_cost(context):
