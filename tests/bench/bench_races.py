@@ -2,12 +2,11 @@
 of them, with a limit file and a region, on the simulated node."""
 import contextlib
 import json
-import os
 import re
 import subprocess
 import time
 
-from bench_vgpu import NODE
+from bench_vgpu import NODE, in_container
 from figures import Figure
 
 PROCESSES = 200
@@ -44,10 +43,7 @@ def container(context, uuid, memory):
     (folder / "limits").write_text(f"hami-vgpu-limits 1\ngpu={uuid} memory={memory} cores=100\nend\n")
     region = folder / "usage/region"
     subprocess.run([str(context.build / "tests/region-tool"), "create", str(region), f"{uuid}={memory}"], check=True)
-    script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
-              'LD_PRELOAD="$1" && export LD_PRELOAD && shift && exec "$@"')
-    return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
-            str(context.build / "lib/libvgpu.so")], region
+    return in_container(context, folder), region
 
 
 def region_peak(context, region):

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from bench_agent import EIGHT_CARDS, REPO, agent, first_list, simulated
+from bench_vgpu import in_container
 from figures import Figure, median
 from grpc_peers import Caller
 
@@ -54,11 +55,8 @@ class Node:
 
     def load(self, container, ns, sync, seconds, card=0, preload=True):
         """A program in a container, ready to begin."""
-        script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
-                  + ('LD_PRELOAD="$1" && export LD_PRELOAD && ' if preload else "") + 'shift && exec "$@"')
-        argv = ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(container),
-                str(self.context.build / "lib/libvgpu.so"), str(self.context.build / "tests/gpu-load"), "cuLaunchKernel", str(sync),
-                "1", str(ns), str(seconds), "1"]
+        argv = [*in_container(self.context, container, preload), str(self.context.build / "tests/gpu-load"), "cuLaunchKernel",
+                str(sync), "1", str(ns), str(seconds), "1"]
         child = subprocess.Popen(argv, env={**self.env, "NVIDIA_VISIBLE_DEVICES": str(card)}, text=True, stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if child.stdout.readline() != "up\n":

@@ -64,8 +64,16 @@ def measure_calls(context, env):
                      statistics.median(values[name, "without"]), goal)
 
 
+def in_container(context, folder, preload=True):
+    """The start of a command line whose process finds the folder of a container: /run is its own."""
+    script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
+              + ('LD_PRELOAD="$1" && export LD_PRELOAD && ' if preload else "") + 'shift && exec "$@"')
+    return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
+            str(context.build / "lib/libvgpu.so")]
+
+
 def limited(context, cores, cards=1):
-    """The start of a command line whose process finds a limit file and its region: /run is its own."""
+    """in_container with a limit file and its region."""
     folder = context.folder / f"limited{cores}-{cards}"
     if not folder.exists():
         (folder / "usage").mkdir(parents=True)
@@ -75,10 +83,7 @@ def limited(context, cores, cards=1):
         (folder / "limits").write_text(f"hami-vgpu-limits 1\n{lines}policy=force\nend\n")
         subprocess.run([str(context.build / "tests/region-tool"), "create", str(folder / "usage/region"),
                         *(f"{uuid}={memory}" for uuid in uuids)], check=True)
-    script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
-              'LD_PRELOAD="$1" && export LD_PRELOAD && shift && exec "$@"')
-    return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
-            str(context.build / "lib/libvgpu.so")]
+    return in_container(context, folder)
 
 
 def call_limited(context, env, cores, arguments, cards=1):
