@@ -55,22 +55,6 @@ bool log_enabled(enum log_level level, int v)
 	return level == LOG_DEBUG ? v <= verbosity && shown >= LOG_INFO : level <= shown;
 }
 
-/* Civil date from days since 1970 (Howard Hinnant's days algorithm): gmtime would do, but localtime's family is banned.
- */
-static void add_time(struct str *s, uint64_t ms)
-{
-	uint64_t sec = ms / 1000, day = sec / 86400, z = day + 719468;
-	uint64_t era = z / 146097, doe = z % 146097;
-	uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
-	uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
-	uint64_t month = mp < 10 ? mp + 3 : mp - 9;
-
-	str_addf(s, "%04llu-%02llu-%02lluT%02llu:%02llu:%02llu.%03lluZ ",
-		 (unsigned long long)(yoe + era * 400 + (month <= 2)), (unsigned long long)month,
-		 (unsigned long long)(doy - (153 * mp + 2) / 5 + 1), (unsigned long long)(sec / 3600 % 24),
-		 (unsigned long long)(sec / 60 % 60), (unsigned long long)(sec % 60), (unsigned long long)(ms % 1000));
-}
-
 static bool is_plain(const char *text)
 {
 	if (*text == '\0')
@@ -109,8 +93,12 @@ void log_write(enum log_level level, const char *msg, const struct log_kv *kv)
 {
 	hm_auto_str s = { 0 };
 
-	if (clock_ms != NULL)
-		add_time(&s, clock_ms());
+	if (clock_ms != NULL) {
+		uint64_t ms = clock_ms();
+
+		str_add_utc(&s, ms);
+		str_addf(&s, ".%03lluZ ", (unsigned long long)(ms % 1000));
+	}
 	str_addf(&s, "%-5s ", level_names[level]);
 	str_add_escaped(&s, msg, strlen(msg));
 	for (; kv->type != LOG_KV_END; kv++) {

@@ -1,7 +1,6 @@
 #include "base/str.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +101,22 @@ void str_add_escaped(struct str *s, const char *text, size_t n)
 		else
 			str_addc(s, (char)c);
 	}
+}
+
+/* Civil date from days since 1970 (Howard Hinnant's days algorithm): gmtime would do, but localtime's family is banned.
+ */
+void str_add_utc(struct str *s, uint64_t wall_ms)
+{
+	uint64_t sec = wall_ms / 1000, day = sec / 86400, z = day + 719468;
+	uint64_t era = z / 146097, doe = z % 146097;
+	uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+	uint64_t month = mp < 10 ? mp + 3 : mp - 9;
+
+	str_addf(s, "%04llu-%02llu-%02lluT%02llu:%02llu:%02llu", (unsigned long long)(yoe + era * 400 + (month <= 2)),
+		 (unsigned long long)month, (unsigned long long)(doy - (153 * mp + 2) / 5 + 1),
+		 (unsigned long long)(sec / 3600 % 24), (unsigned long long)(sec / 60 % 60),
+		 (unsigned long long)(sec % 60));
 }
 
 char *str_take(struct str *s)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/cleanup.h"
 #include "core/macros.h"
@@ -32,6 +33,9 @@ void str_addf(struct str *s, const char *fmt, ...) HM_PRINTF(2, 3); /* core/fmt.
 /* Text with every byte outside printable ASCII, and " and \, as an escape (\n, \t, \xNN), so that hostile text stays on
  * one line and inside its quotes. The quotes are not added. */
 void str_add_escaped(struct str *s, const char *text, size_t n);
+
+/* The second that begins or is under way so many milliseconds after 1970 began, in UTC: "2026-11-29T23:59:07". */
+void str_add_utc(struct str *s, uint64_t wall_ms);
 
 static inline bool str_failed(const struct str *s)
 {

@@ -1,7 +1,6 @@
 #include "kube/event.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/map.h"
@@ -12,7 +11,7 @@
 #include "kube/json_text.h"
 #include "kube/url.h"
 
-enum { MESSAGE_BYTES = 1000, NAME_BYTES = 200, STAMP_BYTES = 32 };
+enum { MESSAGE_BYTES = 1000, NAME_BYTES = 200 };
 
 struct record {
 	struct link queue;                 /* of what is to be sent */
@@ -136,16 +135,12 @@ static bool allowed(struct kube_events *v, const struct kube_event_object *about
 
 /* --- texts --- */
 
-static void add_stamp(struct str *out, uint64_t wall_ms)
+/* A member that is a time: the API reads RFC 3339. */
+static void add_stamp(struct str *out, const char *name, uint64_t wall_ms)
 {
-	time_t seconds = (time_t)(wall_ms / 1000);
-	char text[STAMP_BYTES];
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	hm_fmt(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-	       tm.tm_hour, tm.tm_min, tm.tm_sec);
-	kube_json_add_text(out, text);
+	str_addf(out, ",\"%s\":\"", name);
+	str_add_utc(out, wall_ms);
+	str_add(out, "Z\"");
 }
 
 static void add_member(struct str *out, const char *key, const char *value)
@@ -156,8 +151,8 @@ static void add_member(struct str *out, const char *key, const char *value)
 
 static void add_counts(struct str *out, const struct record *r)
 {
-	str_addf(out, "\"count\":%llu,\"lastTimestamp\":", (unsigned long long)r->count);
-	add_stamp(out, r->last_ms);
+	str_addf(out, "\"count\":%llu", (unsigned long long)r->count);
+	add_stamp(out, "lastTimestamp", r->last_ms);
 }
 
 static char *body_of(const struct kube_events *v, const struct record *r, const char *name_space,
@@ -182,8 +177,7 @@ static char *body_of(const struct kube_events *v, const struct record *r, const 
 	add_member(&out, "type", type);
 	add_member(&out, "reason", reason);
 	add_member(&out, "message", message);
-	str_add(&out, ",\"firstTimestamp\":");
-	add_stamp(&out, r->first_ms);
+	add_stamp(&out, "firstTimestamp", r->first_ms);
 	str_addc(&out, ',');
 	return str_take(&out);
 }

@@ -79,6 +79,29 @@ static void escapes_every_byte_that_is_not_plain(void **state)
 	assert_string_equal(str_text(&all), "");
 }
 
+/* What `date -u -d @SECONDS` says. */
+static void dates(void **state)
+{
+	static const struct {
+		uint64_t ms;
+		const char *want;
+	} cases[] = {
+		{ 0, "1970-01-01T00:00:00" },
+		{ 951782399999, "2000-02-28T23:59:59" },
+		{ 951868800000, "2000-03-01T00:00:00" },
+		{ 1709164800000, "2024-02-29T00:00:00" },
+		{ 1796083199001, "2026-11-30T23:59:59" },
+		{ 4107542400000, "2100-03-01T00:00:00" },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		hm_auto_str s = { 0 };
+
+		str_add_utc(&s, cases[i].ms);
+		assert_string_equal(str_text(&s), cases[i].want);
+	}
+}
+
 static void take_moves_the_text(void **state)
 {
 	struct str s = { 0 };
@@ -138,6 +161,7 @@ int main(void)
 		cmocka_unit_test(formats_texts_of_every_length),
 		cmocka_unit_test(keeps_nul_bytes),
 		cmocka_unit_test(escapes_every_byte_that_is_not_plain),
+		cmocka_unit_test(dates),
 		cmocka_unit_test(take_moves_the_text),
 		cmocka_unit_test(an_impossible_length_fails_and_stays_failed),
 		cmocka_unit_test(survives_every_failed_allocation),
