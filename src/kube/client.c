@@ -94,7 +94,7 @@ int kube_client_new(struct loop *l, struct kube_config *take_config, const struc
 	    loop_timer_new(l, on_turn, c, &c->turn, e) < 0)
 		return hm_err_wrap(e, "%s", c->config->origin);
 	if (c->options.per_second > 0)
-		rate_init(&c->rate, c->options.per_second, c->options.burst, loop_now_ms(l));
+		rate_init(&c->rate, c->options.per_second, 1000, c->options.burst, loop_now_ms(l));
 	c->options.user_agent = NULL; /* the transport has it */
 	*out = HM_STEAL(c);
 	return 0;

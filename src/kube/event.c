@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/map.h"
+#include "base/rate.h"
 #include "base/str.h"
 #include "core/fmt.h"
 #include "core/link.h"
@@ -24,16 +25,10 @@ struct record {
 	bool posted;
 };
 
-/* An object's allowance. */
-struct bucket {
-	unsigned tokens;
-	uint64_t at_ms; /* monotonic */
-};
-
 struct kube_events {
 	struct kube_client *client;
 	char *component, *host;
-	struct map *records, *buckets;
+	struct map *records, *rates; /* rates: of each object */
 	struct link queue;
 	struct record *sending; /* not evicted meanwhile */
 	uint64_t sending_count;
@@ -69,10 +64,10 @@ void kube_events_free(struct kube_events *v)
 	while (v->records != NULL && map_next(v->records, &at, NULL, &value))
 		record_free(value);
 	at = 0;
-	while (v->buckets != NULL && map_next(v->buckets, &at, NULL, &value))
+	while (v->rates != NULL && map_next(v->rates, &at, NULL, &value))
 		free(value);
 	map_free(v->records);
-	map_free(v->buckets);
+	map_free(v->rates);
 	free(v->component);
 	free(v->host);
 	free(v);
@@ -96,41 +91,35 @@ static void make_room(struct kube_events *v)
 		record_free(r);
 	}
 	at = 0;
-	while (map_count(v->buckets) >= KUBE_MAX_EVENTS) {
+	while (map_count(v->rates) >= KUBE_MAX_EVENTS) {
 		const char *key;
 
-		if (!map_next(v->buckets, &at, &key, &value))
+		if (!map_next(v->rates, &at, &key, &value))
 			break;
-		free(map_remove(v->buckets, key));
+		free(map_remove(v->rates, key));
 	}
 }
 
 static bool allowed(struct kube_events *v, const struct kube_event_object *about)
 {
-	uint64_t now = loop_now_ms(kube_client_loop(v->client)), more;
+	uint64_t now = loop_now_ms(kube_client_loop(v->client));
 	hm_auto_str key = { 0 };
-	struct bucket *b;
+	struct rate *its;
 
 	str_addf(&key, "%s/%s/%s/%s", about->kind, about->name_space != NULL ? about->name_space : "", about->name,
 		 about->uid);
 	if (str_failed(&key))
 		return false;
-	b = map_get(v->buckets, str_text(&key));
-	if (b == NULL) {
-		b = calloc(1, sizeof *b);
-		if (b == NULL || map_put(v->buckets, str_text(&key), b, NULL) < 0) {
-			free(b);
+	its = map_get(v->rates, str_text(&key));
+	if (its == NULL) {
+		its = malloc(sizeof *its);
+		if (its == NULL || map_put(v->rates, str_text(&key), its, NULL) < 0) {
+			free(its);
 			return false;
 		}
-		*b = (struct bucket) { KUBE_EVENT_BURST, now };
+		rate_init(its, 1, KUBE_EVENT_REFILL_MS, KUBE_EVENT_BURST, now);
 	}
-	more = (now - b->at_ms) / KUBE_EVENT_REFILL_MS;
-	b->tokens = (unsigned)HM_MIN(b->tokens + more, (uint64_t)KUBE_EVENT_BURST);
-	b->at_ms += more * KUBE_EVENT_REFILL_MS;
-	if (b->tokens == 0)
-		return false;
-	b->tokens--;
-	return true;
+	return rate_take(its, now);
 }
 
 /* --- texts --- */
@@ -380,8 +369,8 @@ int kube_events_new(struct kube_client *c, const char *component, const char *ho
 	v->component = strdup(component);
 	v->host = strdup(host);
 	v->records = map_new();
-	v->buckets = map_new();
-	if (v->component == NULL || v->host == NULL || v->records == NULL || v->buckets == NULL ||
+	v->rates = map_new();
+	if (v->component == NULL || v->host == NULL || v->records == NULL || v->rates == NULL ||
 	    loop_timer_new(kube_client_loop(c), on_timer, v, &v->timer, e) < 0)
 		return hm_err_set(e, HM_ENOMEM, "events: out of memory");
 	*out = HM_STEAL(v);

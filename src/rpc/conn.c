@@ -221,7 +221,7 @@ static int conn_new(const struct rpc_service *service, uint64_t now_ms, struct r
 	c->hello_by_ms = now_ms + RPC_SETTINGS_TIMEOUT_MS;
 	c->next_deadline_ms = RPC_NEVER;
 	list_init(&c->streams);
-	rate_init(&c->resets, RPC_MAX_RESETS_PER_SECOND, RPC_MAX_RESET_BURST, now_ms);
+	rate_init(&c->resets, RPC_MAX_RESETS_PER_SECOND, 1000, RPC_MAX_RESET_BURST, now_ms);
 	c->session = make_session(c, server);
 	if (c->session == NULL || !greet(c, server))
 		return hm_err_set(e, HM_ENOMEM, "gRPC connection");
