@@ -16,7 +16,6 @@ enum { MESSAGE_BYTES = 1000, NAME_BYTES = 200 };
 
 struct record {
 	struct link queue;                 /* of what is to be sent */
-	char *key;                         /* the map's */
 	char *path;                        /* of the collection */
 	char *name;                        /* the event's own */
 	char *body;                        /* all of the event's JSON but what counts: "{...," */
@@ -44,7 +43,6 @@ static void record_free(struct record *r)
 	if (r == NULL)
 		return;
 	link_remove(&r->queue);
-	free(r->key);
 	free(r->path);
 	free(r->name);
 	free(r->body);
@@ -75,29 +73,25 @@ void kube_events_free(struct kube_events *v)
 
 /* --- what may be said --- */
 
-/* The least recently made one goes, so that the map stays small. The one in flight stays. */
+/* The least recently made ones go, so that the maps stay small. The one in flight stays. */
 static void make_room(struct kube_events *v)
 {
+	const char *key;
 	size_t at = 0;
 	void *value;
 
-	while (map_count(v->records) >= KUBE_MAX_EVENTS && map_next(v->records, &at, NULL, &value)) {
+	while (map_count(v->records) >= KUBE_MAX_EVENTS && map_next(v->records, &at, &key, &value)) {
 		struct record *r = value;
 
 		if (r == v->sending)
 			continue;
 		v->state.dropped += r->sent < r->count;
-		map_remove(v->records, r->key);
+		map_remove(v->records, key);
 		record_free(r);
 	}
 	at = 0;
-	while (map_count(v->rates) >= KUBE_MAX_EVENTS) {
-		const char *key;
-
-		if (!map_next(v->rates, &at, &key, &value))
-			break;
+	while (map_count(v->rates) >= KUBE_MAX_EVENTS && map_next(v->rates, &at, &key, NULL))
 		free(map_remove(v->rates, key));
-	}
 }
 
 static bool allowed(struct kube_events *v, const struct kube_event_object *about)
@@ -187,8 +181,8 @@ static char *path_of(const char *name_space)
 	return str_take(&out);
 }
 
-static struct record *record_new(const struct kube_events *v, const char *key, const struct kube_event_object *about,
-				 const char *type, const char *reason, const char *message)
+static struct record *record_new(const struct kube_events *v, const struct kube_event_object *about, const char *type,
+				 const char *reason, const char *message)
 {
 	bool spaced = about->name_space != NULL && about->name_space[0] != '\0';
 	const char *name_space = spaced ? about->name_space : "default";
@@ -197,10 +191,9 @@ static struct record *record_new(const struct kube_events *v, const char *key, c
 	if (r == NULL)
 		return NULL;
 	r->first_ms = clock_wall_ms();
-	r->key = strdup(key);
 	r->path = path_of(name_space);
 	r->name = name_of(about, r->first_ms);
-	if (r->key == NULL || r->path == NULL || r->name == NULL)
+	if (r->path == NULL || r->name == NULL)
 		return NULL;
 	r->body = body_of(v, r, name_space, about, type, reason, message);
 	return r->body != NULL ? HM_STEAL(r) : NULL;
@@ -320,8 +313,8 @@ static struct record *find_or_make(struct kube_events *v, const struct kube_even
 		return old;
 	}
 	make_room(v);
-	r = record_new(v, str_text(&key), about, type, reason, message);
-	if (r == NULL || map_put(v->records, r->key, r, NULL) < 0)
+	r = record_new(v, about, type, reason, message);
+	if (r == NULL || map_put(v->records, str_text(&key), r, NULL) < 0)
 		return NULL;
 	return HM_STEAL(r);
 }
