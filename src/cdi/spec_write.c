@@ -1,49 +1,22 @@
 #include "cdi/spec.h"
 
-#include <string.h>
-
 #include "cdi/edits.h"
 #include "cdi/names.h"
 #include "io/file.h"
+#include "io/json_write.h"
 
 /* The same edits give the same bytes: fixed order of fields, no spaces, one line. */
-
-static void add_text(struct str *out, const char *text)
-{
-	str_addc(out, '"');
-	for (const char *p = text; *p != '\0'; p++) {
-		unsigned char c = (unsigned char)*p;
-
-		if (c == '"' || c == '\\')
-			str_addf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			str_addf(out, "\\u%04x", c);
-		else
-			str_addc(out, *p);
-	}
-	str_addc(out, '"');
-}
-
-/* "name":"text", with a comma before unless it comes first behind '{'. Left out where text is NULL. */
-static void add_field(struct str *out, const char *name, const char *text)
-{
-	if (text == NULL)
-		return;
-	if (out->n > 0 && out->p[out->n - 1] != '{')
-		str_addc(out, ',');
-	str_addf(out, "\"%s\":", name);
-	add_text(out, text);
-}
 
 static void add_texts(struct str *out, const char *name, char *const *texts, size_t count)
 {
 	if (count == 0)
 		return;
-	str_addf(out, ",\"%s\":[", name);
+	json_add_name(out, name);
+	str_addc(out, '[');
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0)
 			str_addc(out, ',');
-		add_text(out, texts[i]);
+		json_add_text(out, texts[i]);
 	}
 	str_addc(out, ']');
 }
@@ -55,16 +28,16 @@ static void add_env(struct str *out, const struct cdi_edits *e, size_t i)
 	str_add(&pair, e->envs[i].name);
 	str_addc(&pair, '=');
 	str_add(&pair, e->envs[i].value);
-	add_text(out, str_text(&pair));
+	json_add_text(out, str_text(&pair));
 	out->failed |= str_failed(&pair);
 }
 
 static void add_node(struct str *out, const struct cdi_edits *e, size_t i)
 {
 	str_addc(out, '{');
-	add_field(out, "path", e->nodes[i].path);
-	add_field(out, "hostPath", e->nodes[i].host_path);
-	add_field(out, "permissions", e->nodes[i].permissions);
+	json_add_member(out, "path", e->nodes[i].path);
+	json_add_member(out, "hostPath", e->nodes[i].host_path);
+	json_add_member(out, "permissions", e->nodes[i].permissions);
 	str_addc(out, '}');
 }
 
@@ -73,10 +46,10 @@ static void add_mount(struct str *out, const struct cdi_edits *e, size_t i)
 	const struct cdi_mount *m = &e->mounts[i];
 
 	str_addc(out, '{');
-	add_field(out, "hostPath", m->host_path);
-	add_field(out, "containerPath", m->container_path);
+	json_add_member(out, "hostPath", m->host_path);
+	json_add_member(out, "containerPath", m->container_path);
 	add_texts(out, "options", m->options, m->option_count);
-	add_field(out, "type", m->type);
+	json_add_member(out, "type", m->type);
 	str_addc(out, '}');
 }
 
@@ -85,8 +58,8 @@ static void add_hook(struct str *out, const struct cdi_edits *e, size_t i)
 	const struct cdi_hook *h = &e->hooks[i];
 
 	str_addc(out, '{');
-	add_field(out, "hookName", h->name);
-	add_field(out, "path", h->path);
+	json_add_member(out, "hookName", h->name);
+	json_add_member(out, "path", h->path);
 	add_texts(out, "args", h->args, h->arg_count);
 	add_texts(out, "env", h->envs, h->env_count);
 	str_addc(out, '}');
@@ -104,20 +77,19 @@ static void add_edits(struct str *out, const struct cdi_edits *e)
 		{ "mounts", e->mount_count, add_mount },
 		{ "hooks", e->hook_count, add_hook },
 	};
-	const char *between = "";
 
 	str_addc(out, '{');
 	for (size_t k = 0; k < HM_COUNT(lists); k++) {
 		if (lists[k].count == 0)
 			continue;
-		str_addf(out, "%s\"%s\":[", between, lists[k].name);
+		json_add_name(out, lists[k].name);
+		str_addc(out, '[');
 		for (size_t i = 0; i < lists[k].count; i++) {
 			if (i > 0)
 				str_addc(out, ',');
 			lists[k].add(out, e, i);
 		}
 		str_addc(out, ']');
-		between = ",";
 	}
 	str_addc(out, '}');
 }
@@ -132,9 +104,9 @@ int cdi_spec_write(const char *kind, const char *device, const struct cdi_edits 
 	if (cdi_edits_empty(edits))
 		return hm_err_set(e, HM_EINVAL, "CDI device %s=%s without edits: runtimes refuse it", kind, device);
 	str_add(out, "{\"cdiVersion\":\"0.6.0\"");
-	add_field(out, "kind", kind);
+	json_add_member(out, "kind", kind);
 	str_add(out, ",\"devices\":[{");
-	add_field(out, "name", device);
+	json_add_member(out, "name", device);
 	str_add(out, ",\"containerEdits\":");
 	add_edits(out, edits);
 	str_add(out, "}]}\n");

@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "core/fmt.h"
 #include "core/link.h"
+#include "io/json_write.h"
 #include "kube/backoff.h"
-#include "kube/json_text.h"
 #include "kube/url.h"
 
 enum { MESSAGE_BYTES = 1000, NAME_BYTES = 200 };
@@ -121,15 +121,10 @@ static bool allowed(struct kube_events *v, const struct kube_event_object *about
 /* A member that is a time: the API reads RFC 3339. */
 static void add_stamp(struct str *out, const char *name, uint64_t wall_ms)
 {
-	str_addf(out, ",\"%s\":\"", name);
+	json_add_name(out, name);
+	str_addc(out, '"');
 	str_add_utc(out, wall_ms);
 	str_add(out, "Z\"");
-}
-
-static void add_member(struct str *out, const char *key, const char *value)
-{
-	str_addf(out, "%s\"%s\":", out->n > 0 && out->p[out->n - 1] != '{' ? "," : "", key);
-	kube_json_add_text(out, value);
 }
 
 static void add_counts(struct str *out, const struct record *r)
@@ -144,22 +139,22 @@ static char *body_of(const struct kube_events *v, const struct record *r, const 
 	hm_auto_str out = { 0 };
 
 	str_add(&out, "{\"metadata\":{");
-	add_member(&out, "name", r->name);
-	add_member(&out, "namespace", name_space);
+	json_add_member(&out, "name", r->name);
+	json_add_member(&out, "namespace", name_space);
 	str_add(&out, "},\"involvedObject\":{");
-	add_member(&out, "apiVersion", about->api_version);
-	add_member(&out, "kind", about->kind);
+	json_add_member(&out, "apiVersion", about->api_version);
+	json_add_member(&out, "kind", about->kind);
 	if (about->name_space != NULL && about->name_space[0] != '\0')
-		add_member(&out, "namespace", about->name_space);
-	add_member(&out, "name", about->name);
-	add_member(&out, "uid", about->uid);
+		json_add_member(&out, "namespace", about->name_space);
+	json_add_member(&out, "name", about->name);
+	json_add_member(&out, "uid", about->uid);
 	str_add(&out, "},\"source\":{");
-	add_member(&out, "component", v->component);
-	add_member(&out, "host", v->host);
+	json_add_member(&out, "component", v->component);
+	json_add_member(&out, "host", v->host);
 	str_add(&out, "}");
-	add_member(&out, "type", type);
-	add_member(&out, "reason", reason);
-	add_member(&out, "message", message);
+	json_add_member(&out, "type", type);
+	json_add_member(&out, "reason", reason);
+	json_add_member(&out, "message", message);
 	add_stamp(&out, "firstTimestamp", r->first_ms);
 	str_addc(&out, ',');
 	return str_take(&out);

@@ -1,4 +1,4 @@
-#include "kube/json_text.h"
+#include "io/json_write.h"
 
 #include <stdint.h>
 
@@ -27,7 +27,7 @@ static unsigned utf8_length(const unsigned char *p)
 	return 0;
 }
 
-bool kube_json_can_say(const char *text)
+bool json_can_say(const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 
@@ -41,7 +41,7 @@ bool kube_json_can_say(const char *text)
 	return true;
 }
 
-void kube_json_add_text(struct str *out, const char *text)
+void json_add_text(struct str *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 
@@ -63,4 +63,20 @@ void kube_json_add_text(struct str *out, const char *text)
 		p += n;
 	}
 	str_addc(out, '"');
+}
+
+void json_add_name(struct str *out, const char *name)
+{
+	if (out->n > 0 && out->p[out->n - 1] != '{')
+		str_addc(out, ',');
+	json_add_text(out, name);
+	str_addc(out, ':');
+}
+
+void json_add_member(struct str *out, const char *name, const char *text)
+{
+	if (text == NULL)
+		return;
+	json_add_name(out, name);
+	json_add_text(out, text);
 }

@@ -1,4 +1,4 @@
-#include "kube/json_text.h"
+#include "io/json_write.h"
 
 #include "harness/unit.h"
 
@@ -33,17 +33,36 @@ static void says_what_json_can(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		hm_auto_str out = { 0 };
 
-		kube_json_add_text(&out, cases[i].text);
+		json_add_text(&out, cases[i].text);
 		assert_string_equal(str_text(&out), cases[i].json);
-		if (kube_json_can_say(cases[i].text) != (cases[i].good == 1))
+		if (json_can_say(cases[i].text) != (cases[i].good == 1))
 			fail_msg("case %zu", i);
 	}
+}
+
+static void members_have_commas_between(void **state)
+{
+	hm_auto_str out = { 0 };
+
+	(void)state;
+	json_add_member(&out, "a", NULL);
+	assert_string_equal(str_text(&out), "");
+	str_add(&out, "{");
+	json_add_member(&out, "a", NULL);
+	json_add_member(&out, "b\"", "{");
+	json_add_name(&out, "c");
+	str_add(&out, "{");
+	json_add_member(&out, "d", "");
+	str_add(&out, "}");
+	json_add_member(&out, "e", "x");
+	assert_string_equal(str_text(&out), "{\"b\\\"\":\"{\",\"c\":{\"d\":\"\"},\"e\":\"x\"");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_json_can),
+		cmocka_unit_test(members_have_commas_between),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
