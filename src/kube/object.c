@@ -15,6 +15,16 @@ static int read_text(const struct json_at *at, const char *key, enum json_need n
 	return need == JSON_REQUIRED && (*out)[0] == '\0' ? json_err(at, key, e, "is empty") : 0;
 }
 
+int kube_version_read(const struct json_at *meta, const char **out, struct hm_err *e)
+{
+	*out = "";
+	if (json_text(meta, "resourceVersion", JSON_REQUIRED, out, e) < 0)
+		return -HM_EINVAL;
+	if ((*out)[0] == '\0' || strlen(*out) >= KUBE_VERSION_BYTES)
+		return json_err(meta, "resourceVersion", e, "is no version");
+	return 0;
+}
+
 int kube_object_read(const struct cJSON *tree, struct kube_object *out, struct hm_err *e)
 {
 	struct json_at root = json_root(tree), meta;
@@ -28,7 +38,7 @@ int kube_object_read(const struct cJSON *tree, struct kube_object *out, struct h
 	    read_text(&meta, "name", JSON_REQUIRED, KUBE_NAME_BYTES, &out->name, e) < 0 ||
 	    read_text(&meta, "namespace", JSON_OPTIONAL, 64, &out->name_space, e) < 0 ||
 	    read_text(&meta, "uid", JSON_REQUIRED, KUBE_VERSION_BYTES, &out->uid, e) < 0 ||
-	    read_text(&meta, "resourceVersion", JSON_REQUIRED, KUBE_VERSION_BYTES, &out->resource_version, e) < 0) {
+	    kube_version_read(&meta, &out->resource_version, e) < 0) {
 		e->code = HM_EPROTO;
 		return -HM_EPROTO;
 	}

@@ -18,6 +18,10 @@ struct kube_object {
 	const struct cJSON *tree; /* the whole object; NULL where only its metadata is known any more */
 };
 
+/* metadata.resourceVersion of an object, a list or a bookmark: *out is not empty and fits in KUBE_VERSION_BYTES.
+ * -HM_EINVAL with the place in the message. */
+int kube_version_read(const struct json_at *meta, const char **out, struct hm_err *e) HM_MUST_USE;
+
 /* -HM_EPROTO where it is no object, or metadata lacks name, uid or resourceVersion, or one is too long. */
 int kube_object_read(const struct cJSON *tree, struct kube_object *out, struct hm_err *e) HM_MUST_USE;
 

@@ -188,20 +188,17 @@ static int take_page(struct kube_reflector *r, const struct kube_answer *a, stru
 {
 	hm_auto(cJSON) *tree = NULL;
 	struct json_at root, meta, items;
-	const char *version = "", *next = "";
+	const char *version, *next = "";
 	const struct cJSON *item;
 	struct kube_object o;
 
 	if (json_parse(a->body, a->n, &tree, e) < 0)
 		return -e->code;
 	root = json_root(tree);
-	if (json_object(&root, "metadata", JSON_REQUIRED, &meta, e) < 0 ||
-	    json_text(&meta, "resourceVersion", JSON_REQUIRED, &version, e) < 0 ||
+	if (json_object(&root, "metadata", JSON_REQUIRED, &meta, e) < 0 || kube_version_read(&meta, &version, e) < 0 ||
 	    json_text(&meta, "continue", JSON_OPTIONAL, &next, e) < 0 ||
 	    json_array(&root, "items", JSON_OPTIONAL, &items, e) < 0) /* null where there are none */
 		return -e->code;
-	if (version[0] == '\0' || strlen(version) >= sizeof r->version)
-		return json_err(&meta, "resourceVersion", e, "is no version");
 	cJSON_ArrayForEach(item, items.node)
 	{
 		if (kube_object_read(item, &o, e) < 0 || take_object(r, &o, e) < 0)

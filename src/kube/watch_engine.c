@@ -94,12 +94,9 @@ static int read_bookmark(const struct cJSON *tree, struct watch_event *out, stru
 {
 	struct json_at root = json_root(tree), meta;
 
-	out->resource_version = "";
 	if (json_object(&root, "metadata", JSON_REQUIRED, &meta, e) < 0 ||
-	    json_text(&meta, "resourceVersion", JSON_REQUIRED, &out->resource_version, e) < 0)
+	    kube_version_read(&meta, &out->resource_version, e) < 0)
 		return -HM_EPROTO;
-	if (out->resource_version[0] == '\0' || strlen(out->resource_version) >= KUBE_VERSION_BYTES)
-		return json_err(&meta, "resourceVersion", e, "is no version");
 	return 1;
 }
 
