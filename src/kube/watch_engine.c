@@ -55,9 +55,19 @@ static void compact(struct watch_engine *w)
 	w->at = 0;
 }
 
+/* Looks for the end of the line at `at`; NULL: it has not come. */
+static int find_end(struct watch_engine *w, const char **end)
+{
+	*end = memchr(str_text(&w->in) + w->scanned, '\n', w->in.n - w->scanned);
+	w->scanned = *end != NULL ? (size_t)(*end - w->in.p) : w->in.n;
+	if (w->scanned - w->at <= w->max_line)
+		return 0;
+	return hm_err_set(&w->failed, HM_ELIMIT, "watch: an event is larger than %zu bytes", w->max_line);
+}
+
 int watch_engine_push(struct watch_engine *w, const void *bytes, size_t n, struct hm_err *e)
 {
-	const char *newline;
+	const char *end;
 
 	if (w->failed.code != 0)
 		return fail(w, e);
@@ -67,27 +77,21 @@ int watch_engine_push(struct watch_engine *w, const void *bytes, size_t n, struc
 		hm_err_set(&w->failed, HM_ENOMEM, "watch: no memory for %zu bytes", n);
 		return fail(w, e);
 	}
-	newline = memchr(str_text(&w->in) + w->scanned, '\n', w->in.n - w->scanned);
-	w->scanned = newline != NULL ? (size_t)(newline - w->in.p) : w->in.n;
-	if (w->scanned > w->max_line) {
-		hm_err_set(&w->failed, HM_ELIMIT, "watch: an event is larger than %zu bytes", w->max_line);
-		return fail(w, e);
-	}
-	return 0;
+	return find_end(w, &end) < 0 ? fail(w, e) : 0;
 }
 
-/* 1: known, 0: not. */
-static int type_of(const char *text, enum watch_type *out)
+/* False: not known. */
+static bool type_of(const char *text, enum watch_type *out)
 {
 	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
 
 	for (size_t i = 0; i < HM_COUNT(names); i++) {
 		if (strcmp(text, names[i]) == 0) {
 			*out = (enum watch_type)i;
-			return 1;
+			return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
 static int read_bookmark(const struct cJSON *tree, struct watch_event *out, struct hm_err *e)
@@ -119,7 +123,7 @@ static int read_line(struct watch_engine *w, const char *text, size_t n, struct 
 		return hm_err_set(e, HM_EPROTO, "is no object");
 	if (json_text(&root, "type", JSON_REQUIRED, &type, e) < 0)
 		return -e->code;
-	if (type_of(type, &out->type) == 0)
+	if (!type_of(type, &out->type))
 		return 0;
 	object = cJSON_GetObjectItemCaseSensitive(w->tree, "object");
 	if (!cJSON_IsObject(object))
@@ -141,19 +145,15 @@ int watch_engine_next(struct watch_engine *w, struct watch_event *out, struct hm
 	if (w->failed.code != 0)
 		return fail(w, e);
 	for (;;) {
-		const char *from = str_text(&w->in) + w->at, *newline;
+		const char *from = str_text(&w->in) + w->at, *end;
 		int r;
 
-		newline = memchr(str_text(&w->in) + w->scanned, '\n', w->in.n - w->scanned);
-		w->scanned = newline != NULL ? (size_t)(newline - w->in.p) : w->in.n;
-		if (w->scanned - w->at > w->max_line) {
-			hm_err_set(&w->failed, HM_ELIMIT, "watch: an event is larger than %zu bytes", w->max_line);
+		if (find_end(w, &end) < 0)
 			return fail(w, e);
-		}
-		if (newline == NULL)
+		if (end == NULL)
 			return 0;
 		w->at = ++w->scanned;
-		r = read_line(w, from, (size_t)(newline - from), out, &w->failed);
+		r = read_line(w, from, (size_t)(end - from), out, &w->failed);
 		if (r > 0)
 			return r;
 		if (r < 0) {
