@@ -114,21 +114,30 @@ static void fail(struct kube_reflector *r, enum step next, uint32_t at_least_ms,
 	then(r, next, HM_MAX(wait, at_least_ms));
 }
 
-static void restart_list(struct kube_reflector *r)
+/* Ends what is under way; the next list begins with its first page. */
+static void start_over(struct kube_reflector *r)
 {
+	kube_call_cancel(r->call);
+	r->call = NULL;
 	free(r->page_token);
 	r->page_token = NULL;
 	r->mark++;
 }
 
+static void fail_and_list(struct kube_reflector *r, uint32_t at_least_ms, const struct hm_err *e)
+{
+	start_over(r);
+	fail(r, LIST, at_least_ms, e);
+}
+
 /* What we had was too old. The first time that is no failure: lists right away. */
 static void list_anew(struct kube_reflector *r, const struct hm_err *e)
 {
-	restart_list(r);
 	if (r->backoff.tries > 0) {
-		fail(r, LIST, 0, e);
+		fail_and_list(r, 0, e);
 		return;
 	}
+	start_over(r);
 	r->backoff.tries = 1;
 	r->state.last = *e;
 	log_v(3, "listing anew", KV("path", r->path), KV_ERR(e));
@@ -270,8 +279,7 @@ static void on_page(void *arg, const struct kube_answer *a)
 	enter(r);
 	if (take_page(r, a, &e) < 0) {
 		hm_err_wrap(&e, "list %s", r->path);
-		restart_list(r);
-		fail(r, LIST, 0, &e);
+		fail_and_list(r, 0, &e);
 	} else if (!r->gone) {
 		good(r);
 		if (r->page_token != NULL)
@@ -318,12 +326,6 @@ static int start_list(struct kube_reflector *r, struct hm_err *e)
 
 /* --- watch --- */
 
-static void end_watch(struct kube_reflector *r)
-{
-	kube_call_cancel(r->call);
-	r->call = NULL;
-}
-
 /* False: the watch is over. */
 static bool take_event(struct kube_reflector *r, const struct watch_event *event)
 {
@@ -332,12 +334,11 @@ static bool take_event(struct kube_reflector *r, const struct watch_event *event
 	if (event->type == WATCH_ERROR) {
 		kube_status_err(&event->status, &e);
 		hm_err_wrap(&e, "watch %s", r->path);
-		end_watch(r);
-		restart_list(r);
 		if (event->status.outcome == KUBE_GONE)
 			list_anew(r, &e);
 		else
-			fail(r, LIST, HM_MIN(event->status.retry_after_s, (uint32_t)KUBE_MAX_RETRY_AFTER_S) * 1000, &e);
+			fail_and_list(r, HM_MIN(event->status.retry_after_s, (uint32_t)KUBE_MAX_RETRY_AFTER_S) * 1000,
+				      &e);
 		return false;
 	}
 	good(r);
@@ -348,9 +349,7 @@ static bool take_event(struct kube_reflector *r, const struct watch_event *event
 	if (event->type == WATCH_DELETED) {
 		forget_object(r, &event->object);
 	} else if (event->type != WATCH_BOOKMARK && take_object(r, &event->object, &e) < 0 && !r->gone) {
-		end_watch(r);
-		restart_list(r);
-		fail(r, LIST, 0, &e);
+		fail_and_list(r, 0, &e);
 		return false;
 	}
 	return !r->gone;
@@ -371,9 +370,7 @@ static void on_watch_data(void *arg, const char *bytes, size_t n)
 	}
 	if (got < 0) {
 		hm_err_wrap(&e, "%s", r->path);
-		end_watch(r);
-		restart_list(r);
-		fail(r, LIST, 0, &e);
+		fail_and_list(r, 0, &e);
 	}
 	leave(r);
 }
@@ -399,9 +396,8 @@ static void on_watch_done(void *arg, const struct kube_answer *a)
 	case KUBE_NO_ANSWER:
 	case KUBE_TOO_MANY:
 	case KUBE_SERVER_ERROR: fail(r, WATCH, a->retry_after_ms, &a->err); return;
-	default: /* not allowed, not there (any more): a list says so in its own words */
-		restart_list(r);
-		fail(r, LIST, 0, &a->err);
+	/* Not allowed, not there (any more): a list says so in its own words. */
+	default: fail_and_list(r, 0, &a->err);
 	}
 }
 
