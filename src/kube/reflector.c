@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/fmt.h"
 #include "kube/backoff.h"
 #include "kube/known.h"
 #include "kube/url.h"
@@ -300,7 +301,10 @@ static void add_selectors(const struct kube_reflector *r, struct str *path)
 
 static void add_number(struct str *path, const char *key, uint64_t n)
 {
-	str_addf(path, "%s%s=%llu", strchr(str_text(path), '?') != NULL ? "&" : "?", key, (unsigned long long)n);
+	char text[24];
+
+	hm_fmt(text, sizeof text, "%llu", (unsigned long long)n);
+	kube_url_add_query(path, key, text);
 }
 
 static int start_list(struct kube_reflector *r, struct hm_err *e)
@@ -408,7 +412,9 @@ static int start_watch(struct kube_reflector *r, struct hm_err *e)
 	uint32_t seconds = r->options.watch_s + kube_random() % (r->options.watch_s + 1);
 	hm_auto_str path = { 0 };
 
-	str_addf(&path, "%s?watch=1&allowWatchBookmarks=true", r->path);
+	str_add(&path, r->path);
+	kube_url_add_query(&path, "watch", "1");
+	kube_url_add_query(&path, "allowWatchBookmarks", "true");
 	add_number(&path, "timeoutSeconds", seconds);
 	kube_url_add_query(&path, "resourceVersion", r->version);
 	add_selectors(r, &path);
