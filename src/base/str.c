@@ -12,6 +12,13 @@ void str_fini(struct str *s)
 	*s = (struct str) { 0 };
 }
 
+void str_wipe(struct str *s)
+{
+	if (s->p != NULL)
+		explicit_bzero(s->p, s->cap);
+	str_fini(s);
+}
+
 void str_clear(struct str *s)
 {
 	s->n = 0;

@@ -24,6 +24,11 @@ static inline void str_auto_fini(struct str *s)
 /* A local: hm_auto_str s = { 0 }; */
 #define hm_auto_str __attribute__((cleanup(str_auto_fini))) struct str
 
+/* As str_fini; the memory is overwritten before (not what earlier growth left behind). */
+void str_wipe(struct str *s);
+/* A local that holds a secret: hm_auto_secret s = { 0 }; */
+#define hm_auto_secret __attribute__((cleanup(str_wipe))) struct str
+
 void str_clear(struct str *s); /* length 0, memory kept, failure forgotten */
 void str_add(struct str *s, const char *text);
 void str_add_n(struct str *s, const void *bytes, size_t n);

@@ -37,7 +37,7 @@ static int check_files(const struct kube_config *c, struct hm_err *e)
 		{ "tokenFile", c->token_file },
 	};
 	for (size_t i = 0; i < HM_COUNT(files); i++) {
-		hm_auto_str text = { 0 };
+		hm_auto_secret text = { 0 };
 
 		if (files[i].file == NULL)
 			continue;
@@ -45,7 +45,6 @@ static int check_files(const struct kube_config *c, struct hm_err *e)
 			return hm_err_wrap(e, "%s", files[i].key);
 		if (text.n == 0)
 			return hm_err_set(e, HM_EINVAL, "%s: %s is empty", files[i].key, files[i].file);
-		explicit_bzero(text.p, text.n);
 	}
 	return 0;
 }
@@ -60,19 +59,15 @@ static int load_kubeconfig(const char *path, struct kube_config **out, struct hm
 	const char *slash = strrchr(path, '/');
 	hm_auto_heap char *folder = slash != NULL ? strndup(path, (size_t)(slash - path)) : strdup(".");
 	hm_auto(kube_config) *c = NULL;
-	hm_auto_str text = { 0 }, origin = { 0 };
-	int r;
+	hm_auto_secret text = { 0 };
+	hm_auto_str origin = { 0 };
 
 	str_addf(&origin, "kubeconfig %s", path);
 	if (folder == NULL || str_failed(&origin))
 		return no_memory(e);
-	r = file_read(path, KUBE_MAX_CONFIG_BYTES, &text, e);
-	if (r < 0)
+	if (file_read(path, KUBE_MAX_CONFIG_BYTES, &text, e) < 0)
 		return hm_err_wrap(e, "kubeconfig");
-	r = kube_config_parse(str_text(&text), text.n, folder, &c, e);
-	if (text.p != NULL)
-		explicit_bzero(text.p, text.n);
-	if (r < 0 || check_files(c, e) < 0)
+	if (kube_config_parse(str_text(&text), text.n, folder, &c, e) < 0 || check_files(c, e) < 0)
 		return hm_err_wrap(e, "kubeconfig %s", path);
 	free(c->origin);
 	c->origin = str_take(&origin);

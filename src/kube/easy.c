@@ -92,26 +92,23 @@ static CURLcode set_url(struct kube_easy *x, const struct kube_config *k, const 
 /* "Name: value"; with an empty value libcurl sends no such header. */
 static bool add_header(struct kube_easy *x, const char *name, const char *value)
 {
-	hm_auto_str line = { 0 };
+	hm_auto_secret line = { 0 };
 	struct curl_slist *list;
 
 	str_addf(&line, value[0] != '\0' ? "%s: %s" : "%s:", name, value);
 	list = str_failed(&line) ? NULL : curl_slist_append(x->headers, str_text(&line));
-	if (line.p != NULL)
-		explicit_bzero(line.p, line.cap);
 	x->headers = list != NULL ? list : x->headers;
 	return list != NULL;
 }
 
 static CURLcode set_request(struct kube_easy *x, const struct kube_transfer_request *r)
 {
-	hm_auto_str auth = { 0 };
+	hm_auto_secret auth = { 0 };
 
 	if (r->bearer != NULL && r->bearer[0] != '\0') {
 		str_addf(&auth, "Bearer %s", r->bearer);
 		if (str_failed(&auth) || !add_header(x, "Authorization", str_text(&auth)))
 			return CURLE_OUT_OF_MEMORY;
-		explicit_bzero(auth.p, auth.cap);
 	}
 	if (!add_header(x, "Accept", "application/json"))
 		return CURLE_OUT_OF_MEMORY;

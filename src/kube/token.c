@@ -5,13 +5,6 @@
 
 #include "io/file.h"
 
-static void wipe(struct str *s)
-{
-	if (s->p != NULL)
-		explicit_bzero(s->p, s->cap);
-	str_fini(s);
-}
-
 int kube_token_init(struct kube_token *t, const char *file, const char *text, struct hm_err *e)
 {
 	*t = (struct kube_token) { .file = file };
@@ -22,7 +15,7 @@ int kube_token_init(struct kube_token *t, const char *file, const char *text, st
 
 void kube_token_fini(struct kube_token *t)
 {
-	wipe(&t->text);
+	str_wipe(&t->text);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -49,9 +42,9 @@ static bool is_token(const struct str *s)
 
 int kube_token_refresh(struct kube_token *t, bool force, bool *changed, struct hm_err *e)
 {
-	struct str text = { 0 };
+	hm_auto_secret text = { 0 };
 	struct stat st;
-	int r = 0;
+	int r;
 
 	*changed = false;
 	if (t->file == NULL)
@@ -63,18 +56,15 @@ int kube_token_refresh(struct kube_token *t, bool force, bool *changed, struct h
 	r = file_read(t->file, KUBE_MAX_TOKEN_BYTES, &text, e);
 	if (r < 0) {
 		hm_err_wrap(e, "token");
-	} else {
-		trim(&text);
-		if (!is_token(&text))
-			r = hm_err_set(e, HM_EINVAL, "token file %s holds no token", t->file);
-	}
-	if (r < 0) {
-		wipe(&text);
 		return r;
 	}
+	trim(&text);
+	if (!is_token(&text))
+		return hm_err_set(e, HM_EINVAL, "token file %s holds no token", t->file);
 	*changed = text.n != t->text.n || memcmp(text.p, t->text.p, text.n) != 0;
-	wipe(&t->text);
+	str_wipe(&t->text);
 	t->text = text;
+	text = (struct str) { 0 };
 	t->seen = st;
 	return 0;
 }

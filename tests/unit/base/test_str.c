@@ -79,6 +79,20 @@ static void escapes_every_byte_that_is_not_plain(void **state)
 	assert_string_equal(str_text(&all), "");
 }
 
+static void a_wiped_one_is_empty_and_usable(void **state)
+{
+	hm_auto_secret s = { 0 };
+
+	(void)state;
+	str_wipe(&s);
+	str_add(&s, "secret");
+	str_wipe(&s);
+	assert_null(s.p);
+	assert_int_equal(s.n, 0);
+	str_add(&s, "another");
+	assert_string_equal(str_text(&s), "another");
+}
+
 /* What `date -u -d @SECONDS` says. */
 static void dates(void **state)
 {
@@ -161,6 +175,7 @@ int main(void)
 		cmocka_unit_test(formats_texts_of_every_length),
 		cmocka_unit_test(keeps_nul_bytes),
 		cmocka_unit_test(escapes_every_byte_that_is_not_plain),
+		cmocka_unit_test(a_wiped_one_is_empty_and_usable),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(take_moves_the_text),
 		cmocka_unit_test(an_impossible_length_fails_and_stays_failed),
