@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "core/fmt.h"
 
 static enum log_level shown = LOG_INFO;
 static int verbosity;

@@ -132,11 +132,6 @@ void kube_client_free(struct kube_client *c)
 	free(c);
 }
 
-const struct kube_config *kube_client_config(const struct kube_client *c)
-{
-	return c->config;
-}
-
 const struct kube_stats *kube_client_stats(const struct kube_client *c)
 {
 	return &c->stats;
@@ -174,24 +169,25 @@ static void on_data(void *arg, const char *bytes, size_t n)
 }
 
 /* A token that cannot be read now leaves the old one in use: it may be good for long. */
-static void refresh_token(struct kube_client *c, bool force, bool *changed)
+static void refresh_token(struct kube_client *c, bool force)
 {
 	struct hm_err e = { 0 };
+	bool changed;
 
-	if (kube_token_refresh(&c->token, force, changed, &e) < 0) {
+	if (kube_token_refresh(&c->token, force, &changed, &e) < 0) {
 		if (!c->token_bad)
 			log_warn("the API server's token cannot be read again; the old one stays in use", KV_ERR(&e));
 		c->token_bad = true;
 		return;
 	}
 	c->token_bad = false;
-	c->stats.token_reads += *changed;
+	c->stats.token_reads += changed;
 }
 
 static int start(struct kube_call *k, struct hm_err *e)
 {
 	struct kube_client *c = k->client;
-	bool watch = k->verb == KUBE_WATCH, changed;
+	bool watch = k->verb == KUBE_WATCH;
 	struct kube_transfer_events events = { on_data, on_done, k };
 	struct kube_transfer_request r = {
 		.method = watch ? "GET" : kube_verb_name(k->verb),
@@ -206,7 +202,7 @@ static int start(struct kube_call *k, struct hm_err *e)
 		.total_ms = k->timeout_ms,
 	};
 
-	refresh_token(c, false, &changed);
+	refresh_token(c, false);
 	r.bearer = str_text(&c->token.text);
 	return kube_transfer_start(c->transport, &r, &events, &k->transfer, e);
 }
@@ -265,15 +261,13 @@ static uint32_t retry_after_ms(const struct kube_transfer_result *r, const struc
 static bool try_again(struct kube_call *k, const struct kube_transfer_result *r, const struct kube_answer *a,
 		      uint32_t *wait_ms)
 {
-	bool changed = false;
-
 	*wait_ms = 0;
 	switch (a->status.outcome) {
 	case KUBE_UNAUTHORIZED:
 		if (k->token_tried || k->client->token.file == NULL)
 			return false;
 		k->token_tried = true;
-		refresh_token(k->client, true, &changed);
+		refresh_token(k->client, true);
 		return true;
 	case KUBE_TOO_MANY:
 		if (k->verb == KUBE_WATCH || k->throttled++ >= KUBE_MAX_THROTTLED_TRIES)

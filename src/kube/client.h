@@ -52,7 +52,6 @@ int kube_client_new(struct loop *l, struct kube_config *take_config, const struc
 void kube_client_free(struct kube_client *c);
 HM_DEFINE_AUTO(kube_client, kube_client_free);
 
-const struct kube_config *kube_client_config(const struct kube_client *c);
 const struct kube_stats *kube_client_stats(const struct kube_client *c);
 struct loop *kube_client_loop(const struct kube_client *c);
 

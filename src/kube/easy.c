@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
-#include "core/fmt.h"
 
 enum {
 	KEEPALIVE_IDLE_S = 15,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "core/check.h"
 #include "core/link.h"
 #include "kube/easy.h"
 #include "kube/pool.h"
