@@ -4,15 +4,9 @@ import time
 import pytest
 
 from api_server import half_chunk, raw, reset, silence, status, stream_then
+from node.base import wait_until
 
 PODS = "/api/v1/pods"
-
-
-def wait_until(what, true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def is_watch(h):
@@ -37,7 +31,7 @@ def synced(start, *args, **more):
 
 
 def watch_is_up(api, count=1):
-    wait_until("the watch", lambda: len(api.seen(watch=True)) >= count)
+    wait_until("the watch", 30, lambda: len(api.seen(watch=True)) >= count)
 
 
 def follows(api, tool, name="later"):
@@ -127,13 +121,13 @@ def test_cached_lists(pods, start):
     pods.fault(status(503), when=is_list)
     pods.fault(status(504, "Timeout"), when=is_list)
     pods.cut()
-    wait_until("three more lists", lambda: len(pods.seen(watch=False)) == 4)
+    wait_until("three more lists", 30, lambda: len(pods.seen(watch=False)) == 4)
     assert [(r.query.get("resourceVersion"), r.query.get("limit")) for r in pods.seen(watch=False)] == [
         ("0", None), (seen, None), (seen, None), (None, "500")]
     watch_is_up(pods, 3)
     pods.fault(status(410, "Expired"), when=is_watch)
     pods.cut()
-    wait_until("another list", lambda: len(pods.seen(watch=False)) == 5)
+    wait_until("another list", 30, lambda: len(pods.seen(watch=False)) == 5)
     assert pods.seen(watch=False)[4].query == {"resourceVersion": seen}
     follows(pods, tool, "much-later")
 
@@ -220,7 +214,7 @@ def test_410_lists_again(pods, start, how):
 def test_events_that_make_no_sense_lead_to_a_list(pods, start, events):
     pods.fault(stream_then(events, silence), when=is_watch)
     tool = synced(start)
-    wait_until("another list", lambda: len(pods.seen(watch=False)) == 2)
+    wait_until("another list", 30, lambda: len(pods.seen(watch=False)) == 2)
     follows(pods, tool)
 
 
@@ -231,7 +225,7 @@ def test_garbage_for_events(pods, start):
         silence(h)
     pods.fault(act, when=is_watch)
     tool = synced(start)
-    wait_until("another list", lambda: len(pods.seen(watch=False)) == 2)
+    wait_until("another list", 30, lambda: len(pods.seen(watch=False)) == 2)
     follows(pods, tool)
 
 
@@ -269,7 +263,7 @@ def test_a_server_that_is_away(pods, start):
     pods.down()
     pods.delete("pods", "default", "a")
     pods.put("pods", "default", "d")
-    wait_until("a complaint", lambda: any("cannot be followed" in x for x in tool.errors))
+    wait_until("a complaint", 30, lambda: any("cannot be followed" in x for x in tool.errors))
     time.sleep(1)
     assert not tool.told("deleted"), "what is known stays"
     pods.up()
@@ -277,7 +271,7 @@ def test_a_server_that_is_away(pods, start):
     tool.wait_told("changed", key="default/d")
     assert len(pods.seen(watch=False)) == 1, "resumed, not listed"
     assert sum("cannot be followed" in x for x in tool.errors) == 1
-    wait_until("its end is said", lambda: sum("answers again" in x for x in tool.errors) == 1)
+    wait_until("its end is said", 30, lambda: sum("answers again" in x for x in tool.errors) == 1)
 
 
 def test_a_server_that_came_back_without_its_history(pods, start):
@@ -295,7 +289,7 @@ def test_away_from_the_start(api, start):
     api.put("pods", "default", "a")
     api.down()
     tool = start("watch", PODS)
-    wait_until("a complaint", lambda: any("cannot be followed" in x for x in tool.errors))
+    wait_until("a complaint", 30, lambda: any("cannot be followed" in x for x in tool.errors))
     api.up()
     tool.wait_told("synced")
     assert len(tool.told("changed")) == 1
@@ -345,7 +339,7 @@ def test_401_in_the_middle_of_a_life(pods, start, short_tmp):
     watch_is_up(pods)
     pods.tokens = {"two"}
     pods.cut()
-    wait_until("it is turned away", lambda: len(pods.seen(watch=True)) >= 3)
+    wait_until("it is turned away", 30, lambda: len(pods.seen(watch=True)) >= 3)
     token.write_text("two")
     follows(pods, tool)
     assert not tool.told("deleted")
