@@ -4,23 +4,18 @@
 
 #include <string.h>
 
+#include "core/check.h"
 #include "fuzz/fuzz.h"
-
-static void check(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static void check_plain(const char *text)
 {
 	for (; text != NULL && *text != '\0'; text++)
-		check((unsigned char)*text > ' ' && (unsigned char)*text < 0x7f);
+		CHECK((unsigned char)*text > ' ' && (unsigned char)*text < 0x7f);
 }
 
 static void check_pem(const struct kube_pem *pem)
 {
-	check(pem->data == NULL || (pem->file == NULL && pem->n > 0 && pem->data[pem->n] == '\0'));
+	CHECK(pem->data == NULL || (pem->file == NULL && pem->n > 0 && pem->data[pem->n] == '\0'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -29,15 +24,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct hm_err e = { 0 };
 
 	if (kube_config_parse((const char *)data, n, "/f", &c, &e) < 0) {
-		check(c == NULL && e.code != 0 && e.msg[0] != '\0');
+		CHECK(c == NULL && e.code != 0 && e.msg[0] != '\0');
 		return 0;
 	}
-	check(strncmp(c->server, "https://", 8) == 0 || strncmp(c->server, "http://", 7) == 0);
-	check(c->server[strlen(c->server) - 1] != '/');
+	CHECK(strncmp(c->server, "https://", 8) == 0 || strncmp(c->server, "http://", 7) == 0);
+	CHECK(c->server[strlen(c->server) - 1] != '/');
 	check_plain(c->server);
 	check_plain(c->token);
 	check_plain(c->tls_server_name);
-	check(c->token == NULL || c->token_file == NULL);
+	CHECK(c->token == NULL || c->token_file == NULL);
 	check_pem(&c->ca);
 	check_pem(&c->cert);
 	check_pem(&c->key);
