@@ -71,8 +71,6 @@ void fake_drop_unused(struct fake_object *handle);
 void fake_drop(struct fake_object *o);
 void fake_drop_context(uint64_t context);
 int fake_current_card(void);
-CUresult fake_grow_pool(struct fake_object *pool, uint64_t used);
-void fake_shrink_pool(struct fake_object *pool, uint64_t keep);
 void fake_put_back(struct fake_object *pooled);
 
 /* {entry, function} of each file, ended by NULL. */

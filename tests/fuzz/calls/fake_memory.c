@@ -1,6 +1,4 @@
 /* Pointers, arrays, handles and mappings, imports. */
-#include <string.h>
-
 #include "fuzz/calls/fake_internal.h"
 
 static uint64_t pages_of(uint64_t bytes)

@@ -8,7 +8,7 @@ static uint64_t round_to(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) / unit * unit;
 }
 
-CUresult fake_grow_pool(struct fake_object *pool, uint64_t used)
+static CUresult grow_pool(struct fake_object *pool, uint64_t used)
 {
 	uint64_t reserved = round_to(used, fake.world->pool_step);
 	CUresult rc = CUDA_SUCCESS;
@@ -21,7 +21,7 @@ CUresult fake_grow_pool(struct fake_object *pool, uint64_t used)
 	return rc;
 }
 
-void fake_shrink_pool(struct fake_object *pool, uint64_t keep)
+static void shrink_pool(struct fake_object *pool, uint64_t keep)
 {
 	uint64_t reserved = round_to(keep > pool->used ? keep : pool->used, fake.world->pool_step);
 
@@ -38,7 +38,7 @@ void fake_put_back(struct fake_object *pooled)
 	pool->used -= pooled->used;
 	pooled->kind = FAKE_NONE;
 	if (--pool->refs == 0 && pool->doomed) {
-		fake_shrink_pool(pool, 0);
+		shrink_pool(pool, 0);
 		pool->kind = FAKE_NONE;
 	}
 }
@@ -61,7 +61,7 @@ static CUresult fake_cuStreamSynchronize(CUstream stream)
 	(void)stream;
 	for (unsigned i = 0; i < FAKE_OBJECTS; i++) {
 		if (fake.objects[i].kind == FAKE_POOL)
-			fake_shrink_pool(&fake.objects[i], 0);
+			shrink_pool(&fake.objects[i], 0);
 	}
 	return CUDA_SUCCESS;
 }
@@ -82,7 +82,7 @@ static CUresult fake_cuMemPoolDestroy(CUmemoryPool pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	o->doomed = true;
 	if (o->refs == 0) {
-		fake_shrink_pool(o, 0);
+		shrink_pool(o, 0);
 		o->kind = FAKE_NONE;
 	}
 	return CUDA_SUCCESS;
@@ -94,7 +94,7 @@ static CUresult fake_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 
 	if (o == NULL || o->doomed)
 		return CUDA_ERROR_INVALID_VALUE;
-	fake_shrink_pool(o, keep < o->reserved ? keep : o->reserved);
+	shrink_pool(o, keep < o->reserved ? keep : o->reserved);
 	return CUDA_SUCCESS;
 }
 
@@ -140,7 +140,7 @@ static CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUm
 		return CUDA_ERROR_INVALID_VALUE;
 	p = fake_new(FAKE_POOLED, o->card);
 	p->used = round_to(bytes, 512);
-	rc = fake_grow_pool(o, o->used + p->used);
+	rc = grow_pool(o, o->used + p->used);
 	if (rc != CUDA_SUCCESS) {
 		p->kind = FAKE_NONE;
 		return rc;

@@ -6,7 +6,6 @@
  * The same seed gives the same run: processes take turns. With --race all of a round run at the same time, and what
  * depends on the others is not compared. Some processes are killed, in the middle of a call too, and replaced; some
  * fork. A round has a region, limits and a kind of driver of its own, its seed is N, N + 1, ... */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +44,6 @@ struct run {
 };
 
 static void step_fork(void);
-static const struct step process_steps[] = { { "fork", 0, step_fork }, { NULL, 0, NULL } };
 
 static const struct step *const tables[] = { memory_steps, device_steps, multicast_steps };
 
@@ -76,8 +74,8 @@ static void run_steps(uint32_t steps, bool may_fork)
 		if (random_below(32) == 0)
 			fake_fail_next(random_below(2) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN);
 		if (may_fork && random_below(4096) == 0) {
-			me.doing = process_steps[0].name;
-			process_steps[0].run();
+			me.doing = "fork";
+			step_fork();
 		} else {
 			one_step();
 		}
@@ -287,11 +285,6 @@ static bool run_round(struct run *r)
 	return good;
 }
 
-static bool number(const char *text, uint64_t *out)
-{
-	return num_u64_str(text, UINT32_MAX, out);
-}
-
 int main(int argc, char **argv)
 {
 	struct run r = { .seed = 1, .steps = 100000 };
@@ -307,7 +300,7 @@ int main(int argc, char **argv)
 			       : strcmp(argv[i], "--rounds") == 0 ? &rounds
 								  : NULL;
 
-		if (to == NULL || !number(argv[++i], to)) {
+		if (to == NULL || !num_u64_str(argv[++i], UINT32_MAX, to)) {
 			fprintf(stderr, "usage: fuzz_calls [--seed N] [--steps N] [--rounds N] [--race]\n");
 			return 2;
 		}
