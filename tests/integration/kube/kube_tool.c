@@ -5,8 +5,8 @@
  *     kube_tool [options] annotate PATH KEY=VALUE|KEY- [UID [VERSION]]
  *     kube_tool [options] post PATH BODY
  *     kube_tool [options] bind NAMESPACE POD UID NODE KEY=VALUE
- *     kube_tool [options] watch PATH {"told":"changed","key":"ns/name","version":"7","uid":"u","tree":true} kube_tool
- * [options] event NAMESPACE NAME UID COUNT [DIFFERENT]
+ *     kube_tool [options] event NAMESPACE NAME UID COUNT [DIFFERENT]
+ *     kube_tool [options] watch PATH                 {"told":"changed","key":"ns/name","version":"7","uid":"u",...}
  *
  * At the end of all {"stats":...}. --for-ms ends what would not end. */
 #include <signal.h>
