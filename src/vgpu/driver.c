@@ -7,7 +7,6 @@
 
 #include "core/macros.h"
 #include "vgpu/elf.h"
-#include "vgpu/hooks.h"
 
 /* Until 2.34 glibc kept them in libdl. */
 static const char *const libc_names[] = { "libc.so.6", "libdl.so.2" };

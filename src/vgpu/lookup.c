@@ -4,11 +4,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/macros.h"
 #include "vgpu/driver.h"
 #include "vgpu/elf.h"
 #include "vgpu/hooks.h"
 #include "vgpu/lookup.h"
-#include "vgpu/state.h"
 
 /* Returned in two registers to the assembly stubs. */
 struct answer {

@@ -1,7 +1,6 @@
 /* Multicast objects: without memory of their own, they keep what is bound to them, until it is unbound or the object
  * ends. An object that was exported or imported may live on in another process: what this one bound to it stays charged
  * until it is unbound or this process ends. */
-#include "vgpu/booking.h"
 #include "vgpu/handle.h"
 #include "vgpu/hooks.h"
 
