@@ -1,7 +1,5 @@
 #include "region/bucket.h"
 
-#include <stdbool.h>
-
 #include "core/macros.h"
 #include "region/shared.h"
 
@@ -10,7 +8,7 @@ static uint64_t alpha_of(const struct region_compute *c, uint64_t now)
 {
 	uint64_t alpha = shared_load(&c->alpha), until = shared_load(&c->alpha_until_ns);
 
-	if (alpha == 0 || (until != 0 && (until <= now || until - now > BUCKET_OUTSIDE_NS)))
+	if (alpha == 0 || (until != 0 && !bucket_is_ahead(until, now)))
 		return BUCKET_ALPHA_ONE;
 	alpha = HM_MAX(alpha, (uint64_t)BUCKET_ALPHA_MIN);
 	return HM_MIN(alpha, (uint64_t)BUCKET_ALPHA_MAX);

@@ -8,6 +8,7 @@
 #ifndef HM_REGION_BUCKET_H
 #define HM_REGION_BUCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "contract/region_layout.h"
@@ -16,6 +17,12 @@
 #define BUCKET_ERROR_NS INT64_C(1000000000)  /* the largest correction from outside that is believed */
 #define BUCKET_DEBT_NS UINT64_C(10000000000) /* the longest wait for a refill; more is nonsense, or forgiven */
 #define BUCKET_OUTSIDE_NS BUCKET_DEBT_NS     /* how far ahead a moment written from outside may lie */
+
+/* Is a moment that was written from outside (region_compute's ..._until_ns) still ahead, and believed? */
+static inline bool bucket_is_ahead(uint64_t moment, uint64_t now)
+{
+	return moment > now && moment - now <= BUCKET_OUTSIDE_NS;
+}
 
 /* What a nanosecond of measured span counts for, in 1/65536 (region_compute.alpha; 0 there, or said for a time that is
  * over: not known, so 1). */

@@ -16,7 +16,6 @@ enum { RINGS = 16 };
 #define SLEEP_NS MS                /* at a time, while waiting */
 #define CROWDED_NS (200 * MS)      /* nothing finished for so long: what was launched may be waiting for us */
 #define DEADLINE_NS BUCKET_DEBT_NS /* the longest wait */
-#define OUTSIDE_NS (10000 * MS)    /* how far ahead a moment written from outside may lie */
 
 struct throttle {
 	struct throttle_ring *_Atomic only; /* of the one context seen so far, where there is one card */
@@ -166,22 +165,15 @@ static bool may_capture(const struct launch *l)
 	return rc != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static bool is_ahead(_Atomic uint64_t *moment, uint64_t now)
-{
-	uint64_t at = shared_load(moment);
-
-	return at > now && at - now <= OUTSIDE_NS;
-}
-
 static bool is_held(const struct launch *l, uint64_t now)
 {
-	return may_be_held(l->v) && is_ahead(&l->ring->gate.shared->hold_until_ns, now);
+	return may_be_held(l->v) && bucket_is_ahead(shared_load(&l->ring->gate.shared->hold_until_ns), now);
 }
 
 static bool is_open(const struct launch *l, uint64_t now)
 {
-	return l->ring->gate.share >= 100 ||
-	       (l->v->policy == LIMIT_POLICY_DEFAULT && is_ahead(&l->ring->gate.shared->open_until_ns, now));
+	return l->ring->gate.share >= 100 || (l->v->policy == LIMIT_POLICY_DEFAULT &&
+					      bucket_is_ahead(shared_load(&l->ring->gate.shared->open_until_ns), now));
 }
 
 /* Not for a launch that has passed the gate: it would count as finished. */
