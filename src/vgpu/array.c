@@ -1,10 +1,10 @@
 /* Arrays and mipmapped arrays. How much one takes the driver says only of those without memory of their own: so an
  * array of the same description with deferred mapping is made first, asked, and destroyed. Drivers without that:
  * array_size. */
-#include "vgpu/array_map.h"
 #include "vgpu/array_size.h"
 #include "vgpu/booking.h"
 #include "vgpu/green.h"
+#include "vgpu/handle.h"
 #include "vgpu/hooks.h"
 
 static CUDA_ARRAY3D_DESCRIPTOR deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -180,7 +180,7 @@ static struct record *take_array(struct vgpu *v, const void *handle)
 void array_uncharge(struct vgpu *v, struct record *r)
 {
 	if (r->small)
-		array_tiles_ended(v, r);
+		handle_keepers_ended(v, TRACK_TILE, r);
 	vgpu_uncharge(v, &v->cards[r->card], r->bytes);
 	track_free(&v->track, r);
 }

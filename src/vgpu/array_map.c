@@ -1,8 +1,6 @@
 /* Memory mapped into sparse arrays and those of deferred mapping: a tile keeps its handle's memory until it is unmapped
  * or mapped anew, or its array ends. Arrays of deferred mapping are mapped whole: they have one tile. The driver unmaps
  * in stream order, and the charge goes when that is queued. */
-#include "vgpu/array_map.h"
-
 #include "vgpu/handle.h"
 #include "vgpu/hooks.h"
 
@@ -60,20 +58,12 @@ static struct box box_of(const CUarrayMapInfo *m, const struct record *array)
 	return b;
 }
 
-static void drop(struct vgpu *v, struct record *tile)
-{
-	if (tile == NULL)
-		return;
-	handle_drop(v, (struct record *)(uintptr_t)tile->owner); // NOLINT
-	track_free(&v->track, tile);
-}
-
 /* memory NULL: unmapped, or another's. Without memory for a record the handle is kept for good. */
 static void set_tile(struct vgpu *v, uint64_t array, uint64_t key, struct record *memory)
 {
 	struct record *tile = memory != NULL ? track_new(&v->track) : NULL;
 
-	drop(v, track_take(&v->track, TRACK_TILE, key));
+	handle_keeper_ended(v, track_take(&v->track, TRACK_TILE, key));
 	if (memory == NULL)
 		return;
 	track_count(&v->track, memory, 0, 1);
@@ -141,30 +131,4 @@ VGPU_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CU
 VGPU_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream)
 {
 	return mapped(list, count, REAL(cuMemMapArrayAsync_ptsz)(list, count, stream));
-}
-
-struct ending {
-	struct vgpu *v;
-	uint64_t array;
-};
-
-static void end_tile(const struct record *seen, void *arg)
-{
-	struct ending *e = arg;
-	struct record *tile;
-
-	if (seen->kind != TRACK_TILE || seen->bytes != e->array)
-		return;
-	tile = track_take(&e->v->track, TRACK_TILE, seen->key);
-	if (tile != NULL && tile->bytes == e->array)
-		drop(e->v, tile);
-	else if (tile != NULL)
-		track_put(&e->v->track, tile);
-}
-
-void array_tiles_ended(struct vgpu *v, const struct record *array)
-{
-	struct ending e = { v, (uintptr_t)array };
-
-	track_each(&v->track, end_tile, &e);
 }

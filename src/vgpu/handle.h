@@ -13,7 +13,10 @@ void handle_drop(struct vgpu *v, struct record *r); /* NULL is nothing */
 /* The same for what is mapped at ptr. */
 struct record *handle_keep_mapped(struct vgpu *v, CUdeviceptr ptr);
 
-/* A multicast object has gone: so has what was bound to it. */
-void multicast_ended(struct vgpu *v, struct record *r);
+/* A record whose `owner` keeps a handle's memory (a mapping, a bind, a tile) and that has been taken out ends, and with
+ * it what it kept. NULL is nothing. */
+void handle_keeper_ended(struct vgpu *v, struct record *keeper);
+/* All of a kind that name `of` in `bytes`: an object's binds, an array's tiles. */
+void handle_keepers_ended(struct vgpu *v, enum track_kind kind, const struct record *of);
 
 #endif

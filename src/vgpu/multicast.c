@@ -104,12 +104,6 @@ VGPU_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, si
 	return close_bind(&b, REAL(cuMulticastBindAddr)(object, offset, ptr, bytes, flags), object, offset);
 }
 
-static void forget(struct vgpu *v, struct record *r)
-{
-	handle_drop(v, (struct record *)(uintptr_t)r->owner); // NOLINT
-	track_free(&v->track, r);
-}
-
 /* Offset and size are those of a bind: for others the driver promises nothing, and they match no record. */
 VGPU_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
 				       size_t bytes)
@@ -123,37 +117,8 @@ VGPU_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUde
 		r = track_take(&v->track, TRACK_BIND, bind_key(object, offset, (unsigned)(card - v->cards)));
 	rc = REAL(cuMulticastUnbind)(object, device, offset, bytes);
 	if (r != NULL && rc == CUDA_SUCCESS)
-		forget(v, r);
+		handle_keeper_ended(v, r);
 	else if (r != NULL)
 		track_put(&v->track, r);
 	return rc;
-}
-
-struct ending {
-	struct vgpu *v;
-	uint64_t object;
-};
-
-static void end_bind(const struct record *seen, void *arg)
-{
-	struct ending *e = arg;
-	struct record *r;
-
-	if (seen->kind != TRACK_BIND || seen->bytes != e->object)
-		return;
-	r = track_take(&e->v->track, TRACK_BIND, seen->key);
-	if (r != NULL && r->bytes == e->object)
-		forget(e->v, r);
-	else if (r != NULL)
-		track_put(&e->v->track, r);
-}
-
-void multicast_ended(struct vgpu *v, struct record *r)
-{
-	struct ending e = { v, (uintptr_t)r };
-
-	if (r->shared)
-		return; /* binds name it on: the record is not used again */
-	track_each(&v->track, end_bind, &e);
-	track_free(&v->track, r);
 }

@@ -56,10 +56,11 @@ static void change(struct vgpu *v, struct record *r, int refs, int mappings)
 	vgpu_uncharge(v, &v->cards[r->card], r->bytes);
 	if (r->owner != 0)
 		handle_drop(v, (struct record *)(uintptr_t)r->owner); // NOLINT
+	if (r->small && r->shared)
+		return; /* a multicast object lives on in another process, and its binds name it: not used again */
 	if (r->small)
-		multicast_ended(v, r);
-	else
-		track_free(&v->track, r);
+		handle_keepers_ended(v, TRACK_BIND, r);
+	track_free(&v->track, r);
 }
 
 struct record *handle_keep(struct vgpu *v, CUmemGenericAllocationHandle handle)
@@ -77,6 +78,41 @@ void handle_drop(struct vgpu *v, struct record *r)
 {
 	if (r != NULL)
 		change(v, r, 0, -1);
+}
+
+void handle_keeper_ended(struct vgpu *v, struct record *keeper)
+{
+	if (keeper == NULL)
+		return;
+	handle_drop(v, (struct record *)(uintptr_t)keeper->owner); // NOLINT
+	track_free(&v->track, keeper);
+}
+
+struct ending {
+	struct vgpu *v;
+	enum track_kind kind;
+	uint64_t of;
+};
+
+static void end_keeper(const struct record *seen, void *arg)
+{
+	struct ending *e = arg;
+	struct record *r;
+
+	if (seen->kind != e->kind || seen->bytes != e->of)
+		return;
+	r = track_take(&e->v->track, e->kind, seen->key);
+	if (r != NULL && r->bytes == e->of)
+		handle_keeper_ended(e->v, r);
+	else if (r != NULL)
+		track_put(&e->v->track, r);
+}
+
+void handle_keepers_ended(struct vgpu *v, enum track_kind kind, const struct record *of)
+{
+	struct ending e = { v, kind, (uintptr_t)of };
+
+	track_each(&v->track, end_keeper, &e);
 }
 
 struct search {
@@ -209,8 +245,7 @@ static void unmap_records(struct vgpu *v, CUdeviceptr ptr, size_t bytes)
 		if (r == NULL || r->bytes == 0)
 			return;
 		at += r->bytes;
-		handle_drop(v, (struct record *)(uintptr_t)r->owner); // NOLINT
-		track_free(&v->track, r);
+		handle_keeper_ended(v, r);
 	}
 }
 
