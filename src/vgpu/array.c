@@ -3,9 +3,9 @@
  * array_size. */
 #include "vgpu/array_size.h"
 #include "vgpu/booking.h"
-#include "vgpu/green.h"
 #include "vgpu/handle.h"
 #include "vgpu/hooks.h"
+#include "vgpu/owner.h"
 
 static CUDA_ARRAY3D_DESCRIPTOR deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
@@ -89,7 +89,7 @@ static CUresult close_array(struct booking *b, CUresult rc, const void *handle)
 	}
 	b->record->kind = TRACK_ARRAY;
 	b->record->key = (uintptr_t)handle;
-	b->record->owner = green_current_owner(b->v);
+	b->record->owner = owner_current(b->v);
 	b->record->bytes = b->charged;
 	track_put(&b->v->track, b->record);
 	return rc;

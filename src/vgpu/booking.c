@@ -1,8 +1,8 @@
 #include "vgpu/booking.h"
 
-#include "vgpu/green.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
+#include "vgpu/owner.h"
 #include "vgpu/pool.h"
 #include "vgpu/spill.h"
 
@@ -151,7 +151,7 @@ CUresult booking_close(struct booking *b, CUresult rc, CUdeviceptr *out, uint64_
 		spill_count(b->v, b->card, b->record->bytes);
 	b->record->kind = TRACK_POINTER;
 	b->record->key = *out;
-	b->record->owner = green_current_owner(b->v);
+	b->record->owner = owner_current(b->v);
 	track_put(&b->v->track, b->record);
 	return CUDA_SUCCESS;
 }

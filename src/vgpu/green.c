@@ -1,28 +1,9 @@
 /* A green context is a part of a card's processors. What is allocated while its CUcontext (cuCtxFromGreenCtx) is
- * current belongs to the device's primary context, which it keeps alive: filed is which device that is. */
-#include "vgpu/green.h"
-
+ * current belongs to the device's primary context, which it keeps alive: filed is which device that is (owner.h). */
 #include "vgpu/context.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
 #include "vgpu/throttle.h"
-
-uint64_t green_current_owner(struct vgpu *v)
-{
-	CUcontext ctx = NULL;
-	uint64_t device;
-	struct record *r;
-
-	REAL(cuCtxGetCurrent)(&ctx);
-	if (HM_LIKELY(v->greens == 0))
-		return (uintptr_t)ctx;
-	r = track_hold(&v->track, TRACK_GREEN, (uintptr_t)ctx);
-	if (r == NULL)
-		return (uintptr_t)ctx;
-	device = r->owner;
-	track_release(&v->track, TRACK_GREEN, (uintptr_t)ctx);
-	return v->primary[device];
-}
 
 /* Retained and released: the green context holds it already. */
 static void learn_primary(struct vgpu *v, CUdevice device)

@@ -1,8 +1,8 @@
 /* Memory of others: its owner pays. An imported pointer gets a record without a charge, so that its free finds that
  * one, not the owner's, where a driver gives both the same address. */
 #include "vgpu/booking.h"
-#include "vgpu/green.h"
 #include "vgpu/hooks.h"
+#include "vgpu/owner.h"
 
 static CUresult imported(CUresult rc, const CUdeviceptr *ptr)
 {
@@ -13,7 +13,7 @@ static CUresult imported(CUresult rc, const CUdeviceptr *ptr)
 		return rc;
 	r->kind = TRACK_POINTER;
 	r->key = *ptr;
-	r->owner = green_current_owner(v);
+	r->owner = owner_current(v);
 	track_put(&v->track, r);
 	return rc;
 }
