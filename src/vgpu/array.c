@@ -1,6 +1,8 @@
 /* Arrays and mipmapped arrays. How much one takes the driver says only of those without memory of their own: so an
  * array of the same description with deferred mapping is made first, asked, and destroyed. Drivers without that:
  * array_size. */
+#include "vgpu/array.h"
+
 #include "vgpu/array_size.h"
 #include "vgpu/booking.h"
 #include "vgpu/handle.h"

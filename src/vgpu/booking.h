@@ -36,8 +36,7 @@ bool booking_charge(struct vgpu *v, struct vgpu_card *card, uint64_t bytes);
 /* Gives all back: the driver did not allocate. */
 void booking_cancel(struct booking *b);
 
-/* Returns a pointer's charge, or an array's; the record is freed. */
+/* Returns a pointer's charge; the record is freed. */
 void pointer_uncharge(struct vgpu *v, struct record *r);
-void array_uncharge(struct vgpu *v, struct record *r);
 
 #endif

@@ -1,6 +1,7 @@
 /* Context life: what a context holds is freed with it, and so is its charge. Process life: cuInit attaches. */
 #include "vgpu/context.h"
 
+#include "vgpu/array.h"
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
