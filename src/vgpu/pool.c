@@ -73,14 +73,6 @@ uint64_t pool_take_growth(struct vgpu *v, struct record *pool, uint64_t reserved
 	return growth > booked ? growth - booked : 0;
 }
 
-bool pool_charge_owed(struct vgpu *v, struct vgpu_card *card, uint64_t owed)
-{
-	if (owed == 0 || booking_charge(v, card, owed))
-		return true;
-	vgpu_charge_taken(v, card, owed);
-	return false;
-}
-
 /* A synchronisation may give back what is reserved above the threshold and not in use. */
 static bool is_idle(const struct record *r, CUmemoryPool pool)
 {

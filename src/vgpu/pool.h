@@ -28,7 +28,5 @@ struct record *pool_add(struct vgpu *v, CUmemoryPool pool, CUdevice device, bool
 /* Makes the pool's charge what it holds now, of which `booked` bytes are charged already; returns what is still owed,
  * to be charged without the lock: what makes room looks at pools. */
 uint64_t pool_take_growth(struct vgpu *v, struct record *pool, uint64_t reserved, uint64_t booked);
-/* False: over the limit; it is charged all the same. */
-bool pool_charge_owed(struct vgpu *v, struct vgpu_card *card, uint64_t owed);
 
 #endif

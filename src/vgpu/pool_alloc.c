@@ -127,6 +127,15 @@ static bool begin(struct pool_request *q, uint64_t bytes, CUresult *rc)
 	return true;
 }
 
+/* False: over the limit; it is charged all the same. */
+static bool charge_owed(struct vgpu *v, struct vgpu_card *card, uint64_t owed)
+{
+	if (owed == 0 || booking_charge(v, card, owed))
+		return true;
+	vgpu_charge_taken(v, card, owed);
+	return false;
+}
+
 /* Step 3. */
 static bool settle(struct pool_request *q)
 {
@@ -152,7 +161,7 @@ static bool settle(struct pool_request *q)
 		q->b.record->bytes = q->b.charged;
 	}
 	pools_unlock(v);
-	return pool_charge_owed(v, q->b.card, owed);
+	return charge_owed(v, q->b.card, owed);
 }
 
 /* Step 4. Where the stream has not come to the free yet, the pool keeps it until the next synchronisation. Other

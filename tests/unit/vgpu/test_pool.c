@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "vgpu/booking.h"
 #include "vgpu/graph_memory.h"
 #include "vgpu/hooks.h"
 #include "vgpu/overhead.h"
@@ -49,12 +48,6 @@ void vgpu_charge_taken(struct vgpu *its, struct vgpu_card *card, uint64_t bytes)
 	(void)its;
 	(void)card;
 	charged += bytes;
-}
-
-bool booking_charge(struct vgpu *its, struct vgpu_card *card, uint64_t bytes)
-{
-	vgpu_charge_taken(its, card, bytes);
-	return true;
 }
 
 void graph_memory_refresh_all(struct vgpu *its)
