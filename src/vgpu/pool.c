@@ -170,9 +170,8 @@ VGPU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pr
 	return rc;
 }
 
-VGPU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+static CUresult handed_out(CUresult rc, CUmemoryPool *out, const CUmemLocation *where)
 {
-	CUresult rc = REAL(cuMemGetDefaultMemPool)(out, where, allocation_type);
 	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
 
 	if (v != NULL)
@@ -180,14 +179,14 @@ VGPU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *wh
 	return rc;
 }
 
+VGPU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
+{
+	return handed_out(REAL(cuMemGetDefaultMemPool)(out, where, allocation_type), out, where);
+}
+
 VGPU_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, int allocation_type)
 {
-	CUresult rc = REAL(cuMemGetMemPool)(out, where, allocation_type);
-	struct vgpu *v = rc == CUDA_SUCCESS ? vgpu_get() : NULL;
-
-	if (v != NULL)
-		named(v, *out, where);
-	return rc;
+	return handed_out(REAL(cuMemGetMemPool)(out, where, allocation_type), out, where);
 }
 
 VGPU_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
