@@ -105,18 +105,19 @@ struct vgpu_card *view_nvml_card(struct vgpu *v, struct nvml_device *device)
 	return vgpu_card_by_uuid(v, uuid, index);
 }
 
-/* The driver's own part of a card, which CUDA leaves out of its total and NVML does not. 0: this driver does not say.
- */
+/* `reserved` is the driver's own part of the card, which CUDA leaves out of its total and NVML does not. */
+static struct view nvml_slice(struct vgpu *v, struct nvml_device *device, uint64_t total, uint64_t reserved,
+			      uint64_t physical_free)
+{
+	return slice(v, view_nvml_card(v, device), reserved < total ? total - reserved : total, physical_free);
+}
+
+/* 0: this driver does not say. */
 static uint64_t reserved_of(struct nvml_device *device)
 {
 	struct nvml_memory_v2 m = { .version = NVML_MEMORY_V2 };
 
-	return REAL(nvmlDeviceGetMemoryInfo_v2)(device, &m) == NVML_SUCCESS && m.reserved < m.total ? m.reserved : 0;
-}
-
-static struct view nvml_slice(struct vgpu *v, struct nvml_device *device, uint64_t total, uint64_t physical_free)
-{
-	return slice(v, view_nvml_card(v, device), total - reserved_of(device), physical_free);
+	return REAL(nvmlDeviceGetMemoryInfo_v2)(device, &m) == NVML_SUCCESS ? m.reserved : 0;
 }
 
 VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
@@ -127,7 +128,7 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_
 
 	if (v == NULL)
 		return rc;
-	s = nvml_slice(v, device, memory->total, memory->free);
+	s = nvml_slice(v, device, memory->total, reserved_of(device), memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
@@ -142,7 +143,7 @@ VGPU_EXPORT int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nv
 
 	if (v == NULL)
 		return rc;
-	s = nvml_slice(v, device, memory->total, memory->free);
+	s = nvml_slice(v, device, memory->total, memory->reserved, memory->free);
 	memory->total = s.total;
 	memory->used = s.used;
 	memory->free = s.free;
