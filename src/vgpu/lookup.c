@@ -223,11 +223,11 @@ const char *lookup_name(int index)
 
 void *lookup_substitute(int index, const void *found)
 {
-	if (found == NULL || index < LOOKUP_OWN_NAMES)
-		return found != NULL ? own_substitute(index, found) : NULL;
-	return driver_contains_now(driver_of_name(lookup_name(index)), (uintptr_t)found)
-		       ? entry_ours[index - LOOKUP_OWN_NAMES]
-		       : NULL;
+	if (index < LOOKUP_OWN_NAMES)
+		return own_substitute(index, found);
+	if (found == NULL || !driver_contains_now(driver_of_name(lookup_name(index)), (uintptr_t)found))
+		return NULL;
+	return entry_ours[index - LOOKUP_OWN_NAMES];
 }
 
 /* Of an entry that we hook; `found` is libc's answer to us. */
