@@ -11,13 +11,13 @@
 #include "vgpu/graph_memory.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include "vgpu/booking.h"
+#include "vgpu/clock.h"
 #include "vgpu/hooks.h"
 
 /* How long a launch at the limit waits for others to end; a call of the driver's may block. */
-enum { PATIENCE_MS = 100 };
+#define PATIENCE_NS UINT64_C(100000000)
 
 static void lock(struct vgpu *v)
 {
@@ -94,14 +94,6 @@ static bool book(struct vgpu *v, struct vgpu_card *card, struct graph_flight *f,
 	return true;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 bool graph_memory_open(struct vgpu *v, CUdevice device, uint64_t need, uint32_t epoch, struct graph_flight *f)
 {
 	struct vgpu_card *card = vgpu_card_of(v, device);
@@ -118,8 +110,8 @@ bool graph_memory_open(struct vgpu *v, CUdevice device, uint64_t need, uint32_t 
 		if (fits)
 			return true;
 		if (deadline == 0)
-			deadline = now_ms() + PATIENCE_MS;
-		if (!alone && now_ms() < deadline) {
+			deadline = clock_now_ns() + PATIENCE_NS;
+		if (!alone && clock_now_ns() < deadline) {
 			sched_yield();
 			continue;
 		}

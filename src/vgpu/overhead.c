@@ -14,9 +14,9 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #include "vgpu/booking.h"
+#include "vgpu/clock.h"
 #include "vgpu/driver.h"
 #include "vgpu/hooks.h"
 #include "vgpu/pool.h"
@@ -229,27 +229,19 @@ void overhead_settle(struct vgpu *v)
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
-}
-
 void overhead_expect(struct vgpu *v)
 {
-	v->expect_until_ns = now_ns() + EXPECT_SECONDS * SECOND_NS;
+	v->expect_until_ns = clock_now_ns() + EXPECT_SECONDS * SECOND_NS;
 }
 
 void overhead_measure_expected(struct vgpu *v)
 {
-	uint64_t until = v->expect_until_ns, start = now_ns(), after = v->measure_after_ns;
+	uint64_t until = v->expect_until_ns, start = clock_now_ns(), after = v->measure_after_ns;
 
 	if (start < after || !atomic_compare_exchange_strong(&v->measure_after_ns, &after, UINT64_MAX))
 		return; /* measured a moment ago, or by another thread now */
 	overhead_settle(v);
 	if (start > until)
 		atomic_compare_exchange_strong(&v->expect_until_ns, &until, 0);
-	v->measure_after_ns = now_ns() + (now_ns() - start) * PAUSE;
+	v->measure_after_ns = clock_now_ns() + (clock_now_ns() - start) * PAUSE;
 }

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "region/shared.h"
 #include "region/sys.h"
+#include "vgpu/clock.h"
 #include "vgpu/hooks.h"
 #include "vgpu/marks.h"
 
@@ -30,14 +30,6 @@ static const struct region_compute always[HM_MAX_CARDS] = { { .hold_until_ns = 1
 
 const struct region_compute *_Atomic throttle_cards = always;
 _Atomic uint32_t throttle_card_count = 1;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
-}
 
 /* Is there a share that could come to hold? */
 static bool has_shares(const struct vgpu *v)
@@ -191,13 +183,13 @@ static void poll(struct throttle_ring *r, uint64_t now)
 static bool wait_turn(const struct launch *l)
 {
 	struct throttle_ring *r = l->ring;
-	uint64_t now = now_ns(), from = now, progress = now, wait;
+	uint64_t now = clock_now_ns(), from = now, progress = now, wait;
 	int64_t done = r->gate.done_ns;
 	bool own = atomic_load_explicit(&r->ctx, memory_order_relaxed) != 0, told = false;
 
 	if (may_capture(l))
 		return false;
-	for (;; now = now_ns()) {
+	for (;; now = clock_now_ns()) {
 		if (own)
 			poll(r, now);
 		if (r->gate.done_ns != done)
@@ -239,7 +231,7 @@ static void begin_mark(struct launch *l, struct throttle *t, uint32_t launches)
 	}
 	if (!marks_try_lock(r))
 		return;
-	now = now_ns();
+	now = clock_now_ns();
 	marks_poll(r, now);
 	l->mark = marks_begin(r, l->stream, l->per_thread);
 	if (l->mark == NULL) {
@@ -317,7 +309,7 @@ static __attribute__((noinline)) void settle(void)
 
 	for (unsigned i = 0; t != NULL && i < RINGS; i++) {
 		if (t->rings[i].pending != 0)
-			poll(&t->rings[i], now_ns());
+			poll(&t->rings[i], clock_now_ns());
 	}
 	errno = saved;
 }
@@ -340,7 +332,7 @@ void throttle_forget(struct vgpu *v, uint64_t ctx)
 		t->only = NULL;
 		while (!marks_try_lock(r))
 			sched_yield();
-		marks_drop(r, now_ns());
+		marks_drop(r, clock_now_ns());
 		r->ctx = 0;
 		marks_unlock(r);
 	}
