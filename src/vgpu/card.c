@@ -1,8 +1,7 @@
 /* Which card of the limit file a device is: by its UUID, as the driver says it. */
-#include <sched.h>
-
 #include "core/fmt.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 #include "vgpu/state.h"
 
 static bool same(const char *a, const char *b)
@@ -45,12 +44,11 @@ struct vgpu_card *vgpu_card_by_uuid(struct vgpu *v, const char *uuid, unsigned o
 
 	if (card != NULL || !v->from_env)
 		return card;
-	while (atomic_exchange(&v->card_lock, 1) != 0)
-		sched_yield();
+	lock_take(&v->card_lock);
 	card = find(v, uuid);
 	if (card == NULL)
 		card = add(v, uuid, ordinal);
-	atomic_store(&v->card_lock, 0);
+	lock_release(&v->card_lock);
 	return card;
 }
 

@@ -15,20 +15,10 @@
 #include "vgpu/booking.h"
 #include "vgpu/clock.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 
 /* How long a launch at the limit waits for others to end; a call of the driver's may block. */
 #define PATIENCE_NS UINT64_C(100000000)
-
-static void lock(struct vgpu *v)
-{
-	while (atomic_exchange(&v->graph_lock, 1) != 0)
-		sched_yield();
-}
-
-static void unlock(struct vgpu *v)
-{
-	atomic_store(&v->graph_lock, 0);
-}
 
 static bool ask(CUdevice device, uint64_t *reserved, uint64_t *used)
 {
@@ -103,10 +93,10 @@ bool graph_memory_open(struct vgpu *v, CUdevice device, uint64_t need, uint32_t 
 	while (card != NULL) {
 		bool fits, alone;
 
-		lock(v);
+		lock_take(&v->graph_lock);
 		fits = book(v, card, f, epoch, credit);
 		alone = v->graphs[device].flights == 0;
-		unlock(v);
+		lock_release(&v->graph_lock);
 		if (fits)
 			return true;
 		if (deadline == 0)
@@ -130,7 +120,7 @@ bool graph_memory_close(struct vgpu *v, struct graph_flight *f, struct graph_see
 	uint64_t reserved = 0, used = 0;
 	bool seen;
 
-	lock(v);
+	lock_take(&v->graph_lock);
 	if (ask(f->device, &reserved, &used))
 		account(v, card, g, reserved);
 	g->flights--;
@@ -140,7 +130,7 @@ bool graph_memory_close(struct vgpu *v, struct graph_flight *f, struct graph_see
 		g->promised = g->needed;
 	}
 	seen = reserved > 0 && g->flights == 0 && v->graph_trims == 0 && g->epoch == f->epoch;
-	unlock(v);
+	lock_release(&v->graph_lock);
 	*out = (struct graph_seen) { reserved, f->epoch };
 	return seen;
 }
@@ -153,10 +143,10 @@ bool graph_memory_refresh(struct vgpu *v, CUdevice device)
 
 	if (card == NULL)
 		return false;
-	lock(v);
+	lock_take(&v->graph_lock);
 	if (ask(device, &reserved, &used))
 		fits = account(v, card, &v->graphs[device], reserved);
-	unlock(v);
+	lock_release(&v->graph_lock);
 	return fits;
 }
 
@@ -172,9 +162,9 @@ void graph_memory_refresh_all(struct vgpu *v)
 
 void graph_memory_trim(struct vgpu *v, bool begins)
 {
-	lock(v);
+	lock_take(&v->graph_lock);
 	v->graph_trims += begins ? 1 : UINT32_MAX;
 	for (unsigned i = 0; i < HM_MAX_CARDS; i++)
 		next_epoch(&v->graphs[i]);
-	unlock(v);
+	lock_release(&v->graph_lock);
 }

@@ -13,28 +13,17 @@
 #include "vgpu/overhead.h"
 
 #include <errno.h>
-#include <sched.h>
 
 #include "vgpu/booking.h"
 #include "vgpu/clock.h"
 #include "vgpu/driver.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 #include "vgpu/pool.h"
 
 enum { NVML_UNTRIED, NVML_READY, NVML_NONE };
 enum { EXPECT_SECONDS = 10, PAUSE = 49 }; /* see overhead.h */
 #define SECOND_NS UINT64_C(1000000000)
-
-static void lock(struct vgpu *v)
-{
-	while (atomic_exchange(&v->overhead_lock, 1) != 0)
-		sched_yield();
-}
-
-static void unlock(struct vgpu *v)
-{
-	atomic_store(&v->overhead_lock, 0);
-}
 
 /* Loads NVML unless the program has. It stays until the process ends; a program's own nvmlShutdown leaves it running,
  * as NVML counts its users. */
@@ -167,7 +156,7 @@ static bool adjust(struct vgpu *v, struct vgpu_card *card, const struct overhead
 	bool fits = true;
 	uint64_t target;
 
-	lock(v);
+	lock_take(&v->overhead_lock);
 	if (v->mode == VGPU_ON && card->region_card >= 0 && !v->is_parked && measure(v, card, o, &target)) {
 		if (target < m->charged)
 			vgpu_uncharge(v, card, m->charged - target);
@@ -178,7 +167,7 @@ static bool adjust(struct vgpu *v, struct vgpu_card *card, const struct overhead
 		if (fits)
 			m->charged = target;
 	}
-	unlock(v);
+	lock_release(&v->overhead_lock);
 	return fits;
 }
 
@@ -192,14 +181,14 @@ void overhead_before(struct overhead *o, CUdevice device)
 	o->unmeasured = false;
 	if (o->card == NULL)
 		return;
-	lock(o->v);
+	lock_take(&o->v->overhead_lock);
 	if (measured(o->v, o->card)->pid_count == 0) {
 		if (!list_lines(o->v, o->card, lines, &o->count))
 			o->unmeasured = true;
 		for (unsigned i = 0; !o->unmeasured && i < o->count; i++)
 			o->before[i] = lines[i].pid;
 	}
-	unlock(o->v);
+	lock_release(&o->v->overhead_lock);
 }
 
 bool overhead_after(struct overhead *o)

@@ -1,24 +1,12 @@
 /* The pools of this process: what each holds is read from the driver, and charged. */
 #include "vgpu/pool.h"
 
-#include <sched.h>
-
 #include "vgpu/booking.h"
 #include "vgpu/graph_memory.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 #include "vgpu/overhead.h"
 #include "vgpu/throttle.h"
-
-void pools_lock(struct vgpu *v)
-{
-	while (atomic_exchange(&v->pool_lock, 1) != 0)
-		sched_yield();
-}
-
-void pools_unlock(struct vgpu *v)
-{
-	atomic_store(&v->pool_lock, 0);
-}
 
 bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out)
 {
@@ -98,11 +86,11 @@ static void refresh_one(struct vgpu *v, CUmemoryPool pool)
 {
 	struct record *r;
 
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	r = pool_find(v, pool);
 	if (r != NULL)
 		refresh(v, r);
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 }
 
 static void refresh_visited(const struct record *r, void *arg)
@@ -137,10 +125,10 @@ void pool_pointer_freed(struct vgpu *v, struct record *r)
 	track_free(&v->track, r);
 	if (pool == NULL)
 		return;
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	refresh(v, pool);
 	ended = pool->refs > 0 && --pool->refs == 0 && bury_if_empty(v, pool);
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 	/* It may have held less than it was charged for since it was destroyed; that was taken for so much less code.
 	 */
 	if (ended)
@@ -150,10 +138,10 @@ void pool_pointer_freed(struct vgpu *v, struct record *r)
 /* A pool that the driver named. Of managed memory: charged to the device that it is for. */
 static void named(struct vgpu *v, CUmemoryPool pool, const CUmemLocation *where)
 {
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	if (pool_find(v, pool) == NULL)
 		pool_add(v, pool, where->id, where->type != CU_MEM_LOCATION_TYPE_DEVICE);
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 }
 
 VGPU_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
@@ -197,13 +185,13 @@ VGPU_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribut
 
 	if (v == NULL || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		return rc;
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	r = pool_find(v, pool);
 	if (r != NULL) {
 		set_threshold(r, *(const cuuint64_t *)value);
 		refresh(v, r);
 	}
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 	return rc;
 }
 
@@ -227,7 +215,7 @@ VGPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 	if (v == NULL)
 		return REAL(cuMemPoolDestroy)(pool);
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	r = pool_find(v, pool);
 	if (r != NULL)
 		refresh(v, r);
@@ -236,7 +224,7 @@ VGPU_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 		r->pooled = 1;
 		bury_if_empty(v, r);
 	}
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 	return rc;
 }
 

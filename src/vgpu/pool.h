@@ -15,11 +15,10 @@ void pool_pointer_freed(struct vgpu *v, struct record *r);
 /* Reads again what all pools hold, and all graphs: a synchronisation may have given memory back. */
 void pools_refresh(struct vgpu *v);
 
-/* For pool_alloc.c. Records of pools change only under the pools' lock. Their `bytes` are what the pool is charged for,
- * `refs` its live allocations, `owner` its device, `mappings` its release threshold in pages of 2 MiB; `small` marks
- * one whose memory is the host's, `pooled` one that was destroyed: it lives on until its last allocation is freed. */
-void pools_lock(struct vgpu *v);
-void pools_unlock(struct vgpu *v);
+/* For pool_alloc.c. Records of pools change only under the pools' lock (v->pool_lock). Their `bytes` are what the pool
+ * is charged for, `refs` its live allocations, `owner` its device, `mappings` its release threshold in pages of 2 MiB;
+ * `small` marks one whose memory is the host's, `pooled` one that was destroyed: it lives on until its last allocation
+ * is freed. */
 bool pool_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *out);
 /* NULL also for one that was destroyed: its address may be used again. */
 struct record *pool_find(struct vgpu *v, CUmemoryPool pool);

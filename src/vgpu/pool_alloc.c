@@ -10,6 +10,7 @@
  * A pool whose attribute the driver does not tell is charged by allocation. */
 #include "vgpu/booking.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 #include "vgpu/pool.h"
 
 #define MAX_STEP (UINT64_C(32) << 20)
@@ -143,7 +144,7 @@ static bool settle(struct pool_request *q)
 	struct record *pool = NULL;
 	uint64_t reserved, owed = 0;
 
-	pools_lock(v);
+	lock_take(&v->pool_lock);
 	if (q->by_attribute) {
 		pool = pool_find(v, q->pool);
 		if (pool == NULL)
@@ -160,7 +161,7 @@ static bool settle(struct pool_request *q)
 	} else {
 		q->b.record->bytes = q->b.charged;
 	}
-	pools_unlock(v);
+	lock_release(&v->pool_lock);
 	return charge_owed(v, q->b.card, owed);
 }
 

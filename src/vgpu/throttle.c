@@ -8,6 +8,7 @@
 #include "region/sys.h"
 #include "vgpu/clock.h"
 #include "vgpu/hooks.h"
+#include "vgpu/lock.h"
 #include "vgpu/marks.h"
 
 enum { RINGS = 16 };
@@ -103,8 +104,7 @@ static struct throttle_ring *new_ring(struct vgpu *v, struct throttle *t, uint64
 
 	if (card == NULL)
 		return NULL;
-	while (atomic_exchange(&t->ring_lock, 1) != 0)
-		sched_yield();
+	lock_take(&t->ring_lock);
 	for (unsigned i = 0; i < RINGS && r == NULL; i++) {
 		if (t->rings[i].ctx == 0 || t->rings[i].ctx == ctx)
 			r = &t->rings[i];
@@ -116,7 +116,7 @@ static struct throttle_ring *new_ring(struct vgpu *v, struct throttle *t, uint64
 		use_bucket(v, t, r);
 		atomic_store_explicit(&r->ctx, ctx, memory_order_release);
 	}
-	atomic_store(&t->ring_lock, 0);
+	lock_release(&t->ring_lock);
 	return r;
 }
 
