@@ -1,12 +1,10 @@
 /* overrun_bench PROCESSES ROUNDS BYTES: processes that race for the last pages of card 0, under libvgpu and a limit. In
  * a round all of them ask for BYTES at the same moment, and those that got them hold them until all have been answered.
  * Prints one line of JSON: {"granted", "refused", "most" (that held at once, of all rounds), "us_a_round"}. */
-#include <dlfcn.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,21 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/cuda_api.h"
 #include "core/num.h"
 
-#define CALLS                                                                                                          \
+#define DRIVER_CALLS                                                                                                   \
 	X(cuInit)                                                                                                      \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
 	X(cuCtxSetCurrent)                                                                                             \
 	X(cuMemAlloc_v2)                                                                                               \
 	X(cuMemFree_v2)
-
-static struct {
-#define X(name) __typeof__(&name) name;
-	CALLS
-#undef X
-} cuda;
+#include "harness/driver_calls.h"
 
 enum { MAX_PROCESSES = 1000 };
 
@@ -50,22 +42,10 @@ static double now_us(void)
 
 static bool start(void)
 {
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	CUcontext ctx;
 
-	if (lib == NULL)
-		return false;
-#define X(name)                                                                                                        \
-	{                                                                                                              \
-		void *p = dlsym(lib, #name);                                                                           \
-		if (p == NULL)                                                                                         \
-			return false;                                                                                  \
-		memcpy(&cuda.name, &p, sizeof p);                                                                      \
-	}
-	CALLS
-#undef X
-	return cuda.cuInit(0) == CUDA_SUCCESS && cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS &&
-	       cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
+	return driver_calls_load() == NULL && cuda.cuInit(0) == CUDA_SUCCESS &&
+	       cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS && cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
 }
 
 static void meet(void)

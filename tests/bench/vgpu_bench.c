@@ -1,18 +1,16 @@
 /* vgpu_bench alloc LIVE COUNT | lookup COUNT | launch COUNT | share NANOSECONDS | start: what driver calls cost a
  * program, one line of JSON a figure:
  * {"name", "unit", "value"}. Run with and without libvgpu preloaded, on the simulated node. */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "abi/cuda_api.h"
 #include "core/num.h"
 #include "harness/kernels_ptx.h"
 
-#define CALLS                                                                                                          \
+#define DRIVER_CALLS                                                                                                   \
 	X(cuInit)                                                                                                      \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
 	X(cuCtxSetCurrent)                                                                                             \
@@ -23,12 +21,7 @@
 	X(cuCtxSynchronize)                                                                                            \
 	X(cuLaunchKernel)                                                                                              \
 	X(cuGetProcAddress_v2)
-
-static struct {
-#define X(name) __typeof__(&name) name;
-	CALLS
-#undef X
-} cuda;
+#include "harness/driver_calls.h"
 
 enum { SMALL_BYTES = 512 };
 
@@ -40,30 +33,12 @@ static double now_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-static bool load(void)
-{
-	void *handle = dlopen("libcuda.so.1", RTLD_NOW);
-
-	if (handle == NULL)
-		return false;
-#define X(name)                                                                                                        \
-	{                                                                                                              \
-		void *p = dlsym(handle, #name);                                                                        \
-		if (p == NULL)                                                                                         \
-			return false;                                                                                  \
-		memcpy(&cuda.name, &p, sizeof p);                                                                      \
-	}
-	CALLS
-#undef X
-	return true;
-}
-
 static bool start(void)
 {
 	CUcontext ctx;
 
-	return load() && cuda.cuInit(0) == CUDA_SUCCESS && cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS &&
-	       cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
+	return driver_calls_load() == NULL && cuda.cuInit(0) == CUDA_SUCCESS &&
+	       cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS && cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS;
 }
 
 static void say(const char *name, uint64_t live, const char *unit, double value)
@@ -104,7 +79,7 @@ static bool measure_lookup(uint64_t count)
 	void *p = NULL;
 	double before;
 
-	if (!load())
+	if (driver_calls_load() != NULL)
 		return false;
 	for (int round = 0; round < 2; round++) {
 		before = now_ns();

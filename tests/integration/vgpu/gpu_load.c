@@ -2,19 +2,17 @@
  * the card for NS each, in turn, and waits for the card after each SYNC launches (0: never). KIND: the driver's call
  * (cuGraphLaunch: a graph of GRAPH_NODES such kernels). GRID: blocks of BLOCK_THREADS. It says "up", reads a line,
  * meets with PROCESSES (virtual_time.h), and ends after SECONDS. */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "abi/cuda_api.h"
 #include "core/macros.h"
 #include "core/num.h"
 #include "harness/kernels_ptx.h"
 #include "virtual_time.h"
 
-#define CALLS                                                                                                          \
+#define DRIVER_CALLS                                                                                                   \
 	X(cuInit)                                                                                                      \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
 	X(cuDeviceGetAttribute)                                                                                        \
@@ -41,12 +39,7 @@
 	X(cuLaunch)                                                                                                    \
 	X(cuLaunchGrid)                                                                                                \
 	X(cuLaunchGridAsync)
-
-static struct {
-#define X(name) __typeof__(&name) name;
-	CALLS
-#undef X
-} cuda;
+#include "harness/driver_calls.h"
 
 enum { BLOCK_THREADS = 1024, GRAPH_NODES = 10, LENGTHS = 8 };
 
@@ -58,24 +51,6 @@ struct load {
 	unsigned lengths;
 	CUresult (*launch)(struct load *l, unsigned i);
 };
-
-static bool load_driver(void)
-{
-	void *handle = dlopen("libcuda.so.1", RTLD_NOW);
-
-	if (handle == NULL)
-		return false;
-#define X(name)                                                                                                        \
-	{                                                                                                              \
-		void *p = dlsym(handle, #name);                                                                        \
-		if (p == NULL)                                                                                         \
-			return false;                                                                                  \
-		memcpy(&cuda.name, &p, sizeof p);                                                                      \
-	}
-	CALLS
-#undef X
-	return true;
-}
 
 static CUresult launch_on(const struct load *l, unsigned i, __typeof__(&cuLaunchKernel) call, CUstream stream)
 {
@@ -263,7 +238,7 @@ static bool start(struct load *l)
 	CUcontext ctx;
 	CUmodule module;
 
-	return load_driver() && cuda.cuInit(0) == CUDA_SUCCESS &&
+	return driver_calls_load() == NULL && cuda.cuInit(0) == CUDA_SUCCESS &&
 	       cuda.cuDevicePrimaryCtxRetain(&ctx, 0) == CUDA_SUCCESS && cuda.cuCtxSetCurrent(ctx) == CUDA_SUCCESS &&
 	       cuda.cuModuleLoadData(&module, kernels_ptx) == CUDA_SUCCESS &&
 	       cuda.cuModuleGetFunction(&l->function, module, "busy_ns") == CUDA_SUCCESS &&

@@ -1,7 +1,6 @@
 /* guest-tricks TRICK [HOW]: what programs do to themselves that a library in front of the driver must bear: odd ways to
  * make processes, odd ways to end, system calls that are forbidden. Run in a container with 64 MiB of card 0. What a
  * trick prints, its test knows. Exit status: the trick's; 1: a call failed that should not, said on stderr. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -18,12 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "abi/cuda_api.h"
 #include "harness/kernels_ptx.h"
 
-enum { MIB = 1 << 20, THREADS = 8, RACERS = 64 };
-
-#define CALLS                                                                                                          \
+#define DRIVER_CALLS                                                                                                   \
 	X(cuInit)                                                                                                      \
 	X(cuDeviceTotalMem_v2)                                                                                         \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
@@ -34,12 +30,9 @@ enum { MIB = 1 << 20, THREADS = 8, RACERS = 64 };
 	X(cuModuleLoadData)                                                                                            \
 	X(cuModuleGetFunction)                                                                                         \
 	X(cuLaunchKernel)
+#include "harness/driver_calls.h"
 
-static struct {
-#define X(name) __typeof__(&name) name;
-	CALLS
-#undef X
-} cuda;
+enum { MIB = 1 << 20, THREADS = 8, RACERS = 64 };
 
 static CUcontext context;
 static CUdeviceptr held;
@@ -60,19 +53,10 @@ static void must(CUresult code, const char *what)
 
 static void load(void)
 {
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	const char *missing = driver_calls_load();
 
-	if (lib == NULL)
-		fail("no libcuda.so.1");
-#define X(name)                                                                                                        \
-	{                                                                                                              \
-		void *p = dlsym(lib, #name);                                                                           \
-		if (p == NULL)                                                                                         \
-			fail(#name);                                                                                   \
-		memcpy(&cuda.name, &p, sizeof p);                                                                      \
-	}
-	CALLS
-#undef X
+	if (missing != NULL)
+		fail(missing);
 }
 
 static void start(void)

@@ -3,7 +3,6 @@
  * all the while, must have all of the limit at once. Again for each operation, at POINTS instructions spread over all
  * that libvgpu executes in it (0: at every one). A line for each operation: its name, libvgpu's instructions in it,
  * kills. Exit status 1: a fault, said on stderr. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <poll.h>
@@ -23,9 +22,7 @@
 #include "abi/cuda_array.h"
 #include "core/num.h"
 
-enum { MIB = 1 << 20, LIMIT = 64 * MIB, ANSWER_MS = 10000 };
-
-#define CALLS                                                                                                          \
+#define DRIVER_CALLS                                                                                                   \
 	X(cuInit)                                                                                                      \
 	X(cuDevicePrimaryCtxRetain)                                                                                    \
 	X(cuDevicePrimaryCtxReset_v2)                                                                                  \
@@ -43,12 +40,9 @@ enum { MIB = 1 << 20, LIMIT = 64 * MIB, ANSWER_MS = 10000 };
 	X(cuMemUnmap)                                                                                                  \
 	X(cuArrayCreate_v2)                                                                                            \
 	X(cuArrayDestroy)
+#include "harness/driver_calls.h"
 
-static struct {
-#define X(name) __typeof__(&name) name;
-	CALLS
-#undef X
-} cuda;
+enum { MIB = 1 << 20, LIMIT = 64 * MIB, ANSWER_MS = 10000 };
 
 static CUdeviceptr held, place;
 static CUmemGenericAllocationHandle handle;
@@ -69,19 +63,10 @@ static void must(CUresult code, const char *what)
 
 static void load(void)
 {
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	const char *missing = driver_calls_load();
 
-	if (lib == NULL)
-		fail("no libcuda.so.1");
-#define X(name)                                                                                                        \
-	{                                                                                                              \
-		void *p = dlsym(lib, #name);                                                                           \
-		if (p == NULL)                                                                                         \
-			fail(#name);                                                                                   \
-		memcpy(&cuda.name, &p, sizeof p);                                                                      \
-	}
-	CALLS
-#undef X
+	if (missing != NULL)
+		fail(missing);
 }
 
 static void start(void)
