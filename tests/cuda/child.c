@@ -31,6 +31,14 @@ struct child child_start(const char *role)
 	return c;
 }
 
+struct child child_start_ready(const char *role)
+{
+	struct child c = child_start(role);
+
+	child_await(c.sock);
+	return c;
+}
+
 void child_tell(int sock, const void *data, size_t bytes, int fd)
 {
 	union {
@@ -78,6 +86,18 @@ int child_hear(int sock, void *data, size_t bytes)
 	if (m.msg_controllen >= CMSG_LEN(sizeof fd))
 		memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
 	return fd;
+}
+
+void child_nod(int sock)
+{
+	child_tell(sock, "", 1, -1);
+}
+
+void child_await(int sock)
+{
+	char byte;
+
+	(void)child_hear(sock, &byte, 1);
 }
 
 void child_wait(int sock)

@@ -13,11 +13,18 @@ struct child {
 /* Starts the role; what it prints goes where ours goes. */
 struct child child_start(const char *role);
 
+/* The same, and waits for its first nod. */
+struct child child_start_ready(const char *role);
+
 /* One message of exactly so many bytes, with a descriptor where fd is not -1. */
 void child_tell(int sock, const void *data, size_t bytes, int fd);
 
 /* Waits for one; its descriptor, or -1. Ends the program (as its own exit status says) where the other one ended. */
 int child_hear(int sock, void *data, size_t bytes);
+
+/* A message without content: "done", or "go on". */
+void child_nod(int sock);
+void child_await(int sock);
 
 /* In a role: waits until the other one has closed its end. */
 void child_wait(int sock);

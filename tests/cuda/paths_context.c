@@ -119,10 +119,9 @@ static void run_primary_refused(void)
 {
 	struct child c = child_start("hold-all");
 	CUcontext ctx;
-	char go;
 
 	OK(cuInit(0));
-	(void)child_hear(c.sock, &go, 1);
+	child_await(c.sock);
 	size_t before = books_held(0);
 	CUresult rc = cuDevicePrimaryCtxRetain(&ctx, 0);
 

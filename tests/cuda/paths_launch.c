@@ -305,13 +305,11 @@ static void run_collective(void)
 /* Keeps the card at work for 0.4 s. */
 static void role_busy(int sock)
 {
-	char go = 1;
-
 	need_kernel(0);
 	busy_ns = 400000000;
 	OK(plain());
 	OK(cuCtxSynchronize());
-	child_tell(sock, &go, 1, -1);
+	child_nod(sock);
 	child_wait(sock);
 }
 

@@ -98,7 +98,6 @@ static void giver(int sock, CUdeviceptr (*take)(CUstream), CUresult (*give_back)
 {
 	CUstream stream;
 	CUevent event;
-	char go = 1;
 
 	check_use(0);
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -106,27 +105,23 @@ static void giver(int sock, CUdeviceptr (*take)(CUstream), CUresult (*give_back)
 	CUdeviceptr p = take(stream);
 
 	OK(cuStreamSynchronize(stream));
-	child_tell(sock, &go, 1, -1);
-	(void)child_hear(sock, &go, 1);
+	child_nod(sock);
+	child_await(sock);
 	OK(cuMemFreeAsync(p, stream));
 	OK(give_back(stream, event));
-	child_tell(sock, &go, 1, -1);
+	child_nod(sock);
 	child_wait(sock);
 }
 
 static void pool_given_back(const char *role)
 {
-	char go = 1;
-
 	NEED(cuMemAllocAsync);
 	check_use_with_pools();
-	struct child c = child_start(role);
-
-	(void)child_hear(c.sock, &go, 1);
+	struct child c = child_start_ready(role);
 	size_t with = views_match_books(0);
 
-	child_tell(c.sock, &go, 1, -1);
-	(void)child_hear(c.sock, &go, 1);
+	child_nod(c.sock);
+	child_await(c.sock);
 	HOLDS(views_match_books(0) + 64 * MIB <= with, "of %zu only %zu came back", 64 * MIB, with - views_used(0));
 	fill_expect_room(0);
 	child_end(&c);

@@ -31,7 +31,6 @@ static size_t take_all(void)
 
 static void role_hold_all(int sock)
 {
-	char go = 1;
 	CUcontext ctx;
 
 	OK(cuInit(0));
@@ -42,7 +41,7 @@ static void role_hold_all(int sock)
 		OK(cuCtxSetCurrent(ctx));
 		(void)take_all();
 	}
-	child_tell(sock, &go, 1, -1);
+	child_nod(sock);
 	child_wait(sock);
 }
 
@@ -50,13 +49,12 @@ static void role_hold_all(int sock)
 static void role_hold(int sock)
 {
 	CUdeviceptr p;
-	char go = 1;
 
 	check_use(0);
-	child_tell(sock, &go, 1, -1);
-	(void)child_hear(sock, &go, 1);
+	child_nod(sock);
+	child_await(sock);
 	OK(cuMemAlloc_v2(&p, fill_piece()));
-	child_tell(sock, &go, 1, -1);
+	child_nod(sock);
 	child_wait(sock);
 }
 
@@ -64,29 +62,17 @@ static void role_hold(int sock)
 static void role_visit(int sock)
 {
 	CUdeviceptr p;
-	char go = 1;
 
 	check_use(0);
 	OK(cuMemAlloc_v2(&p, fill_piece()));
-	child_tell(sock, &go, 1, -1);
+	child_nod(sock);
 	child_wait(sock);
 }
 
 static void next(struct child *c)
 {
-	char go = 1;
-
-	child_tell(c->sock, &go, 1, -1);
-	(void)child_hear(c->sock, &go, 1);
-}
-
-static struct child start_ready(const char *role)
-{
-	struct child c = child_start(role);
-	char go;
-
-	(void)child_hear(c.sock, &go, 1);
-	return c;
+	child_nod(c->sock);
+	child_await(c->sock);
 }
 
 /* Ended by SIGKILL: the charge comes back with the driver's memory. */
@@ -94,7 +80,7 @@ static void run_death(void)
 {
 	check_use(0);
 	size_t start = views_match_books(0);
-	struct child c = start_ready("hold");
+	struct child c = child_start_ready("hold");
 
 	next(&c);
 	HOLDS(views_match_books(0) >= start + fill_piece(), "the other process is charged %zu", views_used(0) - start);
@@ -109,7 +95,6 @@ static void run_death(void)
 static void run_share(void)
 {
 	struct child c[MANY];
-	char go;
 
 	check_use(0);
 	size_t start = views_match_books(0);
@@ -117,7 +102,7 @@ static void run_share(void)
 	for (int i = 0; i < MANY; i++)
 		c[i] = child_start("hold-all");
 	for (int i = 0; i < MANY; i++)
-		(void)child_hear(c[i].sock, &go, 1);
+		child_await(c[i].sock);
 	size_t held = books_held(0);
 
 	HOLDS(held <= check_limit() + check_slack(), "together they have %zu of %zu", held, check_limit());
@@ -162,12 +147,11 @@ static void role_exec(int sock)
 {
 	char number[12];
 	CUdeviceptr p;
-	char go = 1;
 
 	check_use(0);
 	OK(cuMemAlloc_v2(&p, fill_piece()));
-	child_tell(sock, &go, 1, -1);
-	(void)child_hear(sock, &go, 1);
+	child_nod(sock);
+	child_await(sock);
 	snprintf(number, sizeof number, "%d", sock);
 	execl("/proc/self/exe", "cuda-path", "--role", "hold", number, (char *)NULL);
 	_exit(127);
@@ -177,7 +161,7 @@ static void run_exec(void)
 {
 	check_use(0);
 	size_t start = views_match_books(0);
-	struct child c = start_ready("exec");
+	struct child c = child_start_ready("exec");
 	size_t before = views_match_books(0);
 
 	HOLDS(before >= start + fill_piece(), "the other process is charged %zu", before - start);
@@ -252,7 +236,7 @@ static void run_checkpoint(void)
 		check_not_available("a process cannot lock itself for a checkpoint here: %d", rc);
 	SUPPORTED(cuCheckpointProcessCheckpoint(self, &out));
 	HOLDS(books_settle(0, before / 2) <= before / 2, "a checkpoint leaves %zu on the card", books_held(0));
-	struct child c = start_ready("hold-all");
+	struct child c = child_start_ready("hold-all");
 
 	rc = cuCheckpointProcessRestore(self, &in);
 	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "a restore beside a full limit: %d", rc);

@@ -7,14 +7,12 @@
 /* The other process: each time that it is asked, it tells what it sees in use of card 0. */
 static void role_looker(int sock)
 {
-	char ask;
-
 	check_use(0);
 	for (;;) {
 		size_t used = check_bare() ? 0 : views_used(0);
 
 		child_tell(sock, &used, sizeof used, -1);
-		(void)child_hear(sock, &ask, 1);
+		child_await(sock);
 	}
 }
 
@@ -38,7 +36,7 @@ static void run_free_per_thread(void)
 	OK(cuMemAllocAsync_ptsz(&p, 64 * MIB, NULL));
 	OK(cuMemFreeAsync_ptsz(p, NULL));
 	OK(cuStreamSynchronize_ptsz(NULL));
-	child_tell(looker.sock, "", 1, -1);
+	child_nod(looker.sock);
 	size_t used = seen(&looker);
 
 	HOLDS(check_bare() || used == start, "%zu of what was given back is still seen", used - start);

@@ -6,38 +6,21 @@
 #include "views.h"
 #include "vmm.h"
 
-/* The peer of every path here: it tells what it was told to import, then waits for the end. */
-struct step {
-	int done;
-	size_t used; /* as the peer sees the card */
-};
-
+/* The peer of every path here tells what it sees in use of the card: when its context is there, when it has imported,
+ * and, once it was told to go on, when it has let go. Then it waits for the end. */
 static void done(int sock)
 {
-	struct step s = { 1, check_bare() ? 0 : views_used(0) };
+	size_t used = check_bare() ? 0 : views_used(0);
 
-	child_tell(sock, &s, sizeof s, -1);
+	child_tell(sock, &used, sizeof used, -1);
 }
 
-/* Waits until the peer has done its part; what it saw. */
 static size_t after_peer(struct child *c)
 {
-	struct step s;
+	size_t used;
 
-	(void)child_hear(c->sock, &s, sizeof s);
-	return s.used;
-}
-
-static void go_on(struct child *c)
-{
-	child_tell(c->sock, &(struct step) { 1, 0 }, sizeof(struct step), -1);
-}
-
-static void wait_for_go(int sock)
-{
-	struct step s;
-
-	(void)child_hear(sock, &s, sizeof s);
+	(void)child_hear(c->sock, &used, sizeof used);
+	return used;
 }
 
 /* With the importer's context up, memory of `bytes` shared by `share` is charged once; and once it is closed, still;
@@ -56,7 +39,7 @@ static void share(const char *role, size_t bytes, void (*give_away)(struct child
 	      bytes);
 	HOLDS(check_bare() || seen == start + bytes, "the importer sees %zu, the owner %zu", seen, start + bytes);
 	fill_expect_room(0);
-	go_on(&c);
+	child_nod(c.sock);
 	(void)after_peer(&c); /* closed */
 	HOLDS(check_same(views_match_books(0), start + bytes), "closed by the importer: charged %zu for %zu",
 	      views_used(0) - start, bytes);
@@ -99,7 +82,7 @@ static void import_ipc(int sock, CUresult (*open_handle)(CUdeviceptr *, CUipcMem
 	(void)child_hear(sock, &handle, sizeof handle);
 	OK(open_handle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	done(sock);
-	wait_for_go(sock);
+	child_await(sock);
 	OK(cuIpcCloseMemHandle(p));
 	done(sock);
 	child_wait(sock);
@@ -157,7 +140,7 @@ static void role_handle(int sock)
 
 	close(fd);
 	done(sock);
-	wait_for_go(sock);
+	child_await(sock);
 	vmm_unmap(at, bytes);
 	OK(cuMemRelease(handle));
 	done(sock);
@@ -221,7 +204,7 @@ static void role_external(int sock)
 		check_not_available("this driver imports no memory of CUDA's own: %d", rc);
 	OK(cuExternalMemoryGetMappedBuffer(&p, memory, &buffer));
 	done(sock);
-	wait_for_go(sock);
+	child_await(sock);
 	OK(cuMemFree_v2(p));
 	OK(cuDestroyExternalMemory(memory));
 	done(sock);
@@ -273,7 +256,7 @@ static void role_pool(int sock)
 	close(fd);
 	OK(cuMemPoolImportPointer(&p, imported, &data));
 	done(sock);
-	wait_for_go(sock);
+	child_await(sock);
 	OK(cuMemFree_v2(p));
 	OK(cuMemPoolDestroy(imported));
 	done(sock);
