@@ -4,9 +4,6 @@
 #include "paths.h"
 #include "views.h"
 
-/* As many contexts as the limit lets: each is charged, the one too many is refused and gone. */
-static CUresult (*make)(CUcontext *);
-
 static CUresult make_2(CUcontext *out)
 {
 	return cuCtxCreate_v2(out, 0, 0);
@@ -24,13 +21,11 @@ static CUresult make_1(CUcontext *out)
 	return cuCtxCreate(out, 0, 0);
 }
 
-/* A block so big that no further context fits beside it, then one context more. */
-static void contexts(CUresult (*how)(CUcontext *), CUresult (*destroy)(CUcontext))
+/* A second context is charged and given back; beside a block so big that it does not fit it is refused and gone. */
+static void contexts(CUresult (*make)(CUcontext *), CUresult (*destroy)(CUcontext))
 {
 	CUcontext main_ctx = check_use(0), ctx = NULL;
 	CUdeviceptr p;
-
-	make = how;
 	size_t start = views_match_books(0);
 
 	OK(make(&ctx));
@@ -133,7 +128,7 @@ static void run_primary_refused(void)
 	fill_expect_room(0);
 }
 
-/* Freed while a context of the other card is current. */
+/* Freed while another context of the card is current. */
 static void run_free_elsewhere(void)
 {
 	CUdeviceptr p, q;
@@ -155,6 +150,7 @@ static void run_free_elsewhere(void)
 	fill_expect_room(0);
 }
 
+/* Freed while a context of the other card is current. */
 static void run_free_on_other_card(void)
 {
 	CUdeviceptr p;
@@ -171,7 +167,6 @@ static void run_free_on_other_card(void)
 	fill_expect_room(1);
 }
 
-/* Both cards full at once, each to its own limit. */
 static CUresult take_plain(uint64_t *out, size_t bytes)
 {
 	return cuMemAlloc_v2((CUdeviceptr *)out, bytes);
@@ -223,29 +218,29 @@ static void run_printf(void)
 
 /* ---- green contexts */
 
-static CUgreenCtx green_of(void)
+static CUresult make_green(CUgreenCtx *out)
 {
 	CUdevResource all = { 0 }, part = { 0 };
 	CUdevResourceDesc desc;
-	CUgreenCtx green;
 	unsigned groups = 1;
 
 	SUPPORTED(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
 	OK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 8));
 	OK(cuDevResourceGenerateDesc(&desc, &part, 1));
-	SUPPORTED(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-	return green;
+	return cuGreenCtxCreate(out, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
 static void run_green(void)
 {
 	CUdeviceptr p;
 	CUcontext as_ctx, first;
+	CUgreenCtx green;
 
 	NEED(cuGreenCtxCreate);
 	first = check_use(0);
 	size_t start = views_match_books(0);
-	CUgreenCtx green = green_of();
+
+	SUPPORTED(make_green(&green));
 	size_t with = views_match_books(0);
 
 	OK(cuCtxFromGreenCtx(&as_ctx, green));
@@ -264,24 +259,20 @@ static void run_green(void)
 static void run_green_refused(void)
 {
 	CUdeviceptr p;
+	CUgreenCtx green;
 
 	NEED(cuGreenCtxCreate);
 	check_use(0);
 	size_t start = views_match_books(0);
-	CUgreenCtx green = green_of();
+
+	SUPPORTED(make_green(&green));
 	size_t each = books_held(0) - HM_MIN(start, books_held(0));
-	CUdevResource all = { 0 }, part = { 0 };
-	CUdevResourceDesc desc;
-	unsigned groups = 1;
 
 	OK(cuGreenCtxDestroy(green));
 	if (!check_bare() && each < 4 * MIB)
 		check_not_available("a green context takes no memory here");
 	OK(cuMemAlloc_v2(&p, (check_limit() - views_used(0)) / (2 * MIB) * 2 * MIB - 2 * MIB));
-	OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
-	OK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 8));
-	OK(cuDevResourceGenerateDesc(&desc, &part, 1));
-	CUresult rc = cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+	CUresult rc = make_green(&green);
 
 	HOLDS(rc == CUDA_ERROR_OUT_OF_MEMORY, "a green context that does not fit: %d", rc);
 	HOLDS(books_held(0) <= check_limit() + check_slack(), "the card has %zu taken", books_held(0));

@@ -43,11 +43,15 @@ static CUresult plain_ptsz(void)
 }
 static CUresult ex(void)
 {
-	return cuLaunchKernelEx(&(CUlaunchConfig[]) { config_of(stream) }[0], busy, params, NULL);
+	CUlaunchConfig config = config_of(stream);
+
+	return cuLaunchKernelEx(&config, busy, params, NULL);
 }
 static CUresult ex_ptsz(void)
 {
-	return cuLaunchKernelEx_ptsz(&(CUlaunchConfig[]) { config_of(NULL) }[0], busy, params, NULL);
+	CUlaunchConfig config = config_of(NULL);
+
+	return cuLaunchKernelEx_ptsz(&config, busy, params, NULL);
 }
 static CUresult cooperative(void)
 {

@@ -15,17 +15,17 @@ static void need_pools(void)
 	check_use_with_pools();
 }
 
-static CUmemPoolProps props(int handles)
+static CUresult create_pool(int location)
 {
-	return (CUmemPoolProps) { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				  .handleTypes = handles,
-				  .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { location, 0 } };
+
+	return cuMemPoolCreate(&pool, &props);
 }
 
 static void make_pool(void)
 {
 	if (pool == NULL)
-		OK(cuMemPoolCreate(&pool, &(CUmemPoolProps[]) { props(0) }[0]));
+		OK(create_pool(CU_MEM_LOCATION_TYPE_DEVICE));
 }
 
 static CUresult take_async(uint64_t *out, size_t bytes)
@@ -188,10 +188,7 @@ static CUresult host_current(void)
 }
 static CUresult host_created(void)
 {
-	CUmemPoolProps of_host = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				   .location = { CU_MEM_LOCATION_TYPE_HOST, 0 } };
-
-	return cuMemPoolCreate(&pool, &of_host);
+	return create_pool(CU_MEM_LOCATION_TYPE_HOST);
 }
 
 static void run_host_default(void)
