@@ -20,6 +20,13 @@ def environment(limit, cores, slack=0, bare=False):
     return {**env, "HAMI_CHECK_BARE": "1"} if bare else env
 
 
+def box(build, folder, limit, cores=0):
+    """libvgpu preloaded, with limits by the environment: a "container" whose processes share the region in this folder."""
+    env = {"LD_PRELOAD": str(build / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": str(limit),
+           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(folder / "x.cache")}
+    return {**env, "CUDA_DEVICE_SM_LIMIT": str(cores), "GPU_CORE_UTILIZATION_POLICY": "force"} if cores else env
+
+
 def run(command, env=None, timeout=60):
     """(exit status, what it said); a program that hangs is ended and cannot say anything."""
     try:

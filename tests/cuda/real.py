@@ -15,8 +15,8 @@ import os
 import site
 import sys
 
-PASSED, BROKEN, CANNOT, NOT_AVAILABLE = 0, 1, 2, 77
-MIB = 1 << 20
+from paths import BROKEN, CANNOT, MIB, NOT_AVAILABLE, PASSED
+
 LIMIT = int(os.environ.get("HAMI_CHECK_LIMIT", "0"))
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 broken = []

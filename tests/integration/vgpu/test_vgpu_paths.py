@@ -83,9 +83,7 @@ def by_environment(name):
 
 @pytest.mark.parametrize("name, ends", [c for c in cases() if by_environment(c.values[0])])
 def test_with_the_environment_of_hami(node, short_tmp, name, ends):
-    box = {"LD_PRELOAD": str(BUILD / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": f"{LIMIT // paths.MIB}m",
-           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache"), "CUDA_DEVICE_SM_LIMIT": str(CORES),
-           "GPU_CORE_UTILIZATION_POLICY": "force"}
+    box = paths.box(BUILD, short_tmp, LIMIT, CORES)
     status, said = run_plainly(node, name, {**paths.environment(LIMIT, CORES), **box})
     if status == paths.NOT_AVAILABLE:
         pytest.skip(said)
@@ -95,9 +93,7 @@ def test_with_the_environment_of_hami(node, short_tmp, name, ends):
 def test_oversubscription(node, short_tmp):
     """The one path that needs a limit above the card's memory."""
     limit = node.status()["cards"][0]["total_bytes"] * 5 // 4
-    box = {"LD_PRELOAD": str(BUILD / "lib/libvgpu.so"), "CUDA_DEVICE_MEMORY_LIMIT": str(limit),
-           "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(short_tmp / "x.cache")}
-    asked = {"CUDA_OVERSUBSCRIBE": "true"}
+    box, asked = paths.box(BUILD, short_tmp, limit), {"CUDA_OVERSUBSCRIBE": "true"}
     status, said = run_plainly(node, "oversubscribe", {**paths.environment(limit, 0, bare=True), **asked})
     assert status == paths.BROKEN and "sixteenths" in said
     status, said = run_plainly(node, "oversubscribe", {**paths.environment(limit, 0), **box})
