@@ -1,4 +1,5 @@
 """A simulated node, and children that run under libvgpu in a mount namespace of their own: /run is theirs."""
+import contextlib
 import json
 import os
 import pathlib
@@ -44,24 +45,26 @@ class Node:
         self.folder = folder
         self.env = {"PATH": "/usr/bin:/bin", "HAMI_SIM_DIR": str(folder / "sim"), "HAMI_BUILD": str(BUILD),
                     "LD_LIBRARY_PATH": str(BUILD / "sim"), "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
-        subprocess.run([BUILD / "bin/hami-simctl", "up", REPO / "sim/nodes" / description, *options], check=True, env=self.env,
-                       capture_output=True)
+        self.simctl("up", REPO / "sim/nodes" / description, *options)
         self.cards = [card["uuid"] for card in self.status()["cards"]]
 
+    def simctl(self, *words, check=True, timeout=None):
+        return subprocess.run([BUILD / "bin/hami-simctl", *words], check=check, env=self.env, capture_output=True, text=True,
+                              timeout=timeout).stdout
+
     def status(self):
-        text = subprocess.run([BUILD / "bin/hami-simctl", "status", "-j"], check=True, env=self.env,
-                              capture_output=True, text=True, timeout=20).stdout
-        return json.loads(text)
+        return json.loads(self.simctl("status", "-j", timeout=20))
 
     def down(self):
-        subprocess.run([BUILD / "bin/hami-simctl", "down"], check=False, env=self.env, capture_output=True)
+        self.simctl("down", check=False)
 
 
 class Container:
     """What the agent mounts for one container: limits and region, in a folder that becomes /run/hami-vgpu."""
+    build = BUILD
 
     def __init__(self, node, folder, memory=None, limits=None):
-        self.node, self.folder, self.build = node, folder, BUILD
+        self.node, self.folder = node, folder
         folder.mkdir()
         usage = folder / "usage"
         usage.mkdir(mode=0o777)
@@ -125,18 +128,27 @@ def agent_container():
     return AgentContainer
 
 
-def nodes(context_mib, source="sim/nodes/t4x2.yaml"):
-    """A node whose contexts take so much of a card."""
+@contextlib.contextmanager
+def running(description, *options, context_mib=None):
+    """A node for as long as this lasts; context_mib: of a card, taken by each context instead of what the description says."""
     if not can_unshare():
         pytest.skip("needs mount namespaces (root, or user namespaces)")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
-    text = (REPO / source).read_text()
-    description = folder / "node.yaml"
-    description.write_text(re.sub(r"context_mib: \d+", f"context_mib: {context_mib}", text))
-    n = Node(folder, description)
-    yield n
-    n.down()
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        if context_mib is not None:
+            text = (REPO / "sim/nodes" / description).read_text()
+            description = folder / "node.yaml"
+            description.write_text(re.sub(r"context_mib: \d+", f"context_mib: {context_mib}", text))
+        n = Node(folder, description, *options)
+        stack.callback(n.down)
+        yield n
+
+
+def nodes(context_mib, source="t4x2.yaml"):
+    """A node whose contexts take so much of a card."""
+    with running(source, context_mib=context_mib) as n:
+        yield n
 
 
 @pytest.fixture(scope="session")
@@ -148,19 +160,19 @@ def node():
 @pytest.fixture(scope="session")
 def switched_node():
     """Two cards that can be in a multicast object."""
-    yield from nodes(context_mib=0, source="tests/unit/sim/cuda/node_switch.yaml")
+    yield from nodes(context_mib=0, source=REPO / "tests/unit/sim/cuda/node_switch.yaml")
 
 
 @pytest.fixture
 def container(node, short_tmp):
     """container(memory=...): limits and region of that many bytes on each card."""
-    yield from containers(node, short_tmp)
+    return containers(node, short_tmp)
 
 
 @pytest.fixture
 def switched(switched_node, short_tmp):
     """As container, on the node with a switch."""
-    yield from containers(switched_node, short_tmp)
+    return containers(switched_node, short_tmp)
 
 
 def containers(node, short_tmp):
@@ -173,26 +185,20 @@ def containers(node, short_tmp):
             c.make_region(memory)
         return c
 
-    yield make
+    return make
 
 
 @pytest.fixture(scope="session")
 def node_of():
     """node_of("sm20.yaml", "--clock=virtual"): a node of another description than t4x2, with options of hami-simctl."""
-    if not can_unshare():
-        pytest.skip("needs mount namespaces (root, or user namespaces)")
     made = {}
+    with contextlib.ExitStack() as stack:
+        def make(*arguments):
+            if arguments not in made:
+                made[arguments] = stack.enter_context(running(*arguments))
+            return made[arguments]
 
-    def make(*arguments):
-        if arguments not in made:
-            folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-vgpu-", dir="/tmp"))
-            made[arguments] = Node(folder, *arguments)
-        return made[arguments]
-
-    yield make
-    for n in made.values():
-        n.down()
-        shutil.rmtree(n.folder, ignore_errors=True)
+        yield make
 
 
 @pytest.fixture

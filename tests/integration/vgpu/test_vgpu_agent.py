@@ -2,7 +2,6 @@
 default is open to who is alone, priority 0 comes first. How near exactly: tests/bench/bench_shares.py."""
 import pathlib
 import signal
-import subprocess
 import time
 
 import pytest
@@ -149,25 +148,21 @@ def test_priority_zero_comes_first(cluster):
     finish(lower)
 
 
-def simctl(node, *words):
-    subprocess.run([BUILD / "bin/hami-simctl", *words], check=True, env=node.env, capture_output=True)
-
-
 def test_a_driver_that_hangs_limits_nobody_for_long_and_is_met_again(cluster):
     """What was written runs out: open to nobody, held by nobody. Allocate goes on meanwhile."""
     first = cluster.container(3)
     wait_until("the idle card to be open", 5, lambda: ahead(first, OPEN_AT))
-    simctl(cluster.node, "gpu", "0", "nvml-hang", "60")
+    cluster.node.simctl("gpu", "0", "nvml-hang", "60")
     wait_until("the word to run out", 8, lambda: not ahead(first, OPEN_AT))
     second = cluster.container(2)
-    simctl(cluster.node, "gpu", "0", "nvml-hang", "0")
+    cluster.node.simctl("gpu", "0", "nvml-hang", "0")
     wait_until("both to be open", 20, lambda: ahead(first, OPEN_AT) and ahead(second, OPEN_AT))
 
 
 def test_a_driver_that_is_loaded_anew_is_met_again(cluster):
     first = cluster.container(3)
     wait_until("the idle card to be open", 5, lambda: ahead(first, OPEN_AT))
-    simctl(cluster.node, "driver-reload", "--down-ms=2000")
+    cluster.node.simctl("driver-reload", "--down-ms=2000")
     wait_until("to be closed while there is no driver", 5, lambda: not ahead(first, OPEN_AT))
     wait_until("to be open again", 20, lambda: ahead(first, OPEN_AT))
     child = start(first, [5 * MS], 10, 3.2)

@@ -24,7 +24,7 @@ def dear_node():
 
 @pytest.fixture
 def dear(dear_node, short_tmp):
-    yield from containers(dear_node, short_tmp)
+    return containers(dear_node, short_tmp)
 
 
 def test_the_charge_leaves_and_comes_back(container):

@@ -1,14 +1,11 @@
 """Every path of tests/cuda, on a node that has every feature: without libvgpu each must find its promise broken (or it proves
 nothing), with libvgpu none may."""
 import os
-import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import pytest
-from conftest import BUILD, REPO, Node, can_unshare
+from conftest import BUILD, REPO, running
 
 sys.path.insert(0, str(REPO / "tests/cuda"))
 import paths  # noqa: E402
@@ -29,13 +26,8 @@ def cases():
 
 @pytest.fixture(scope="module")
 def node():
-    if not can_unshare():
-        pytest.skip("needs mount namespaces (root, or user namespaces)")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="hm-paths-", dir="/tmp"))
-    n = Node(folder, REPO / "tests/cuda/node.yaml")
-    yield n
-    n.down()
-    shutil.rmtree(folder, ignore_errors=True)
+    with running(REPO / "tests/cuda/node.yaml") as n:
+        yield n
 
 
 def held_by_file(node, container, name):
