@@ -22,10 +22,8 @@ class Bed:
         self.node = conftest.Node(folder, f"{card}.yaml", "--clock=virtual")
 
     def container(self, cores):
-        cards = "".join(f"gpu={uuid} memory={4 << 30} cores={cores}\n" for uuid in self.node.cards)
         self.count += 1
-        made = self.conftest.Container(self.node, self.folder / f"c{self.count}",
-                                       limits=f"hami-vgpu-limits 1\n{cards}policy=force\nend\n")
+        made = self.conftest.Container(self.node, self.folder / f"c{self.count}", 4 << 30, cores=cores, lines=["policy=force"])
         made.make_region(4 << 30)
         return made
 

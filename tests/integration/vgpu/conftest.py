@@ -59,17 +59,23 @@ class Node:
         self.simctl("down", check=False)
 
 
+def limit_file(cards, memory, cores, *lines):
+    """Its text: so much of each card, and other lines."""
+    return "\n".join(["hami-vgpu-limits 1", *(f"gpu={uuid} memory={memory} cores={cores}" for uuid in cards), *lines, "end", ""])
+
+
 class Container:
     """What the agent mounts for one container: limits and region, in a folder that becomes /run/hami-vgpu."""
     build = BUILD
 
-    def __init__(self, node, folder, memory=None, limits=None):
+    def __init__(self, node, folder, memory=None, limits=None, cards=None, cores=50, lines=()):
+        """memory: of each card that is the container's (None: of all); or limits: the text of the whole file."""
         self.node, self.folder = node, folder
         folder.mkdir()
         usage = folder / "usage"
         usage.mkdir(mode=0o777)
         if limits is None and memory is not None:
-            limits = "hami-vgpu-limits 1\n" + "".join(f"gpu={uuid} memory={memory} cores=50\n" for uuid in node.cards) + "end\n"
+            limits = limit_file(cards or node.cards, memory, cores, *lines)
         if limits is not None:
             (folder / "limits").write_text(limits)
         self.region = usage / "region"
@@ -165,7 +171,7 @@ def switched_node():
 
 @pytest.fixture
 def container(node, short_tmp):
-    """container(memory=...): limits and region of that many bytes on each card."""
+    """container(memory=..., ...): limits (as of Container) and region of that many bytes on each card."""
     return containers(node, short_tmp)
 
 
@@ -178,11 +184,11 @@ def switched(switched_node, short_tmp):
 def containers(node, short_tmp):
     made = []
 
-    def make(memory=None, limits=None, region=True):
-        c = Container(node, short_tmp / f"c{len(made)}", memory, limits)
+    def make(memory=None, limits=None, region=True, cards=None, **more):
+        c = Container(node, short_tmp / f"c{len(made)}", memory, limits, cards, **more)
         made.append(c)
         if region and memory is not None:
-            c.make_region(memory)
+            c.make_region(memory, cards)
         return c
 
     return make
@@ -207,10 +213,8 @@ def container_on(short_tmp):
     made = []
 
     def make(on, cores, policy=None, priority=None):
-        cards = "".join(f"gpu={uuid} memory={4 << 30} cores={cores}\n" for uuid in on.cards)
-        text = f"hami-vgpu-limits 1\n{cards}" + "".join(
-            f"{name}={value}\n" for name, value in (("priority", priority), ("policy", policy)) if value is not None) + "end\n"
-        c = Container(on, short_tmp / f"n{len(made)}", limits=text)
+        lines = [f"{name}={value}" for name, value in (("priority", priority), ("policy", policy)) if value is not None]
+        c = Container(on, short_tmp / f"n{len(made)}", 4 << 30, cores=cores, lines=lines)
         made.append(c)
         c.make_region(4 << 30)
         return c

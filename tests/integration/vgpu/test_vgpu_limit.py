@@ -341,9 +341,7 @@ def test_a_bad_limit_file_refuses_everything(container, limits, says):
 
 
 def test_a_card_that_is_not_in_the_file_is_not_ours(container, node):
-    limits = f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory={64 * MIB} cores=5\nend\n"
-    c = container(limits=limits)
-    c.make_region(64 * MIB, [node.cards[1]])
+    c = container(64 * MIB, cards=[node.cards[1]])
     got = c.python("start(0)\na = alloc(1)[0]\nstart(1)\nprint(json.dumps([a, alloc(1)[0]]))")
     assert got == [2, 0]
     assert node.cards[0] in c.snapshot()["last_trouble"]

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from conftest import limit_file
+
 MIB = 1 << 20
 LIMIT = 64
 
@@ -125,9 +127,7 @@ print(writable, alloc(60 * MIB)[0], alloc(6 * MIB)[0], used() // MIB)
 
 def test_what_it_says_is_capped(container, node):
     """Sixteen troubles at each attachment, in a process, its child and its grandchild: 20 lines are enough."""
-    cards = "".join(f"gpu=GPU-missing-{i} memory=1000 cores=5\n" for i in range(16))
-    c = container(limits=f"hami-vgpu-limits 1\n{cards}end\n")
-    c.make_region(LIMIT * MIB)
+    c = container(LIMIT * MIB, limits=limit_file([f"GPU-missing-{i}" for i in range(16)], 1000, 5))
     code = """
 from driver import *
 cuda.cuInit(0)

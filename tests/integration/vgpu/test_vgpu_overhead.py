@@ -84,11 +84,9 @@ input()
 
 @pytest.mark.parametrize("why", ["no region", "another card"])
 def test_where_nothing_may_be_allocated_code_and_contexts_take_nothing(container, node, why):
-    c = container(1 << 30) if why == "no region" else container(limits=f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory=1g cores=5\nend\n")
+    c = container(1 << 30, cards=[node.cards[1]] if why == "another card" else None)
     if why == "no region":
         c.region.unlink()
-    else:
-        c.make_region(1 << 30, [node.cards[1]])
     got = run(c, """
 start()
 context = c.c_void_p()

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from conftest import limit_file
+
 NODES = pathlib.Path(__file__).resolve().parents[3] / "sim/nodes"
 MIB = 1 << 20
 LIMIT = 256 * MIB
@@ -35,16 +37,11 @@ def full(node, container):
         holder.communicate("\n")
 
 
-def limits(node, memory=LIMIT, oversubscribe=1):
-    cards = "".join(f"gpu={uuid} memory={memory} cores=100\n" for uuid in node.cards)
-    return f"hami-vgpu-limits 1\n{cards}oversubscribe={oversubscribe}\nend\n"
-
-
 @pytest.fixture
-def slice_of(node, container):
+def slice_of(container):
     """A container with a slice of each card that the card need not have."""
     def make(memory=LIMIT, oversubscribe=1):
-        return container(memory, limits=limits(node, memory, oversubscribe))
+        return container(memory, cores=100, lines=[f"oversubscribe={oversubscribe}"])
     return make
 
 
@@ -208,7 +205,7 @@ def test_a_card_without_page_faults_cannot(node_of, container_on, short_tmp):
     old = node_of(description)
     c = container_on(old, 100)
     total = old.status()["cards"][0]["total_bytes"]
-    (c.folder / "limits").write_text(limits(old, 2 * total))
+    (c.folder / "limits").write_text(limit_file(old.cards, 2 * total, 100, "oversubscribe=1"))
     got = c.python("start()\nprint(json.dumps([alloc(int(sys.argv[1]))[0] for _ in range(3)]))", args=[str(total + MIB)])
     s = c.snapshot()
     assert got == [2, 2, 2] and s["cards"][0]["spilled"] == 0

@@ -30,10 +30,8 @@ def node():
         yield n
 
 
-def held_by_file(node, container, name):
-    cards = "".join(f"gpu={uuid} memory={LIMIT} cores={CORES}\n" for uuid in node.cards)
-    c = container(limits=f"hami-vgpu-limits 1\n{cards}policy=force\nend\n")
-    c.make_region(LIMIT)
+def held_by_file(container, name):
+    c = container(LIMIT, cores=CORES, lines=["policy=force"])
     return paths.run(c.command([PROGRAM, name], paths.environment(LIMIT, CORES)))
 
 
@@ -61,8 +59,8 @@ def test_without_libvgpu_the_promise_is_broken(node, name, ends):
 
 
 @pytest.mark.parametrize("name, ends", cases())
-def test_with_a_limit_file(node, container, name, ends):
-    status, said = held_by_file(node, container, name)
+def test_with_a_limit_file(container, name, ends):
+    status, said = held_by_file(container, name)
     if status == paths.NOT_AVAILABLE:
         pytest.skip(said)
     assert status == paths.PASSED, said

@@ -151,8 +151,7 @@ stop()
 
 def test_a_pool_of_a_card_that_is_not_ours(container, node):
     """Its memory is that card's, whatever card the stream is on."""
-    c = container(limits=f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory={64 * MIB} cores=50\nend\n")
-    c.make_region(64 * MIB, [node.cards[1]])
+    c = container(64 * MIB, cards=[node.cards[1]])
     assert run(c, POOLS + """
 start(0)
 start(1)

@@ -122,8 +122,7 @@ print(json.dumps(views()))
 
 
 def test_a_card_that_is_not_ours_is_full(container, node):
-    c = container(limits=f"hami-vgpu-limits 1\ngpu={node.cards[1]} memory={64 * MIB} cores=5\nend\n")
-    c.make_region(64 * MIB, [node.cards[1]])
+    c = container(64 * MIB, cards=[node.cards[1]])
     total, free, used = agreed(run(c, node, "start(0)\nprint(json.dumps(views()))"))
     assert (free, used) == (0, 0) and total > 64 * MIB
 
