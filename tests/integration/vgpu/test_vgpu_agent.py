@@ -7,7 +7,8 @@ import time
 import pytest
 
 from kubelet_peer import Agent, Kubelet, number_of, wait_until
-from test_vgpu_compute import ALPHA_AT, BUILD, busy_ns, HOLD_AT, MS, OPEN_AT, shares, start, word
+from region_words import ALPHA_AT, ALPHA_UNTIL_AT, HOLD_AT, OPEN_AT, word
+from test_vgpu_compute import BUILD, busy_ns, MS, shares, start
 
 SLOTS = 10
 
@@ -51,7 +52,7 @@ def cluster(node_of, short_tmp, agent_container):
 
 
 def ahead(container, at):
-    return word(container, at) > time.monotonic_ns()
+    return word(container.region, at) > time.monotonic_ns()
 
 
 def release(*children):
@@ -78,7 +79,7 @@ def test_shares_of_one_card(cluster, slots, works):
         children = [start(c, lengths, sync, 5.3) for c, (lengths, sync) in zip(containers, works)]
         got = shares(cluster.node, children, warm=2.0, seconds=3.0)
         if all(0.88 * w <= g <= w + 5 for g, w in zip(got, want)):
-            assert all(0 < word(c, ALPHA_AT) < 65536 for c in containers)
+            assert all(0 < word(c.region, ALPHA_AT) < 65536 for c in containers)
             return
     assert got == want
 
@@ -176,14 +177,14 @@ def test_an_agent_that_ends_leaves_nothing_that_lasts(cluster):
     first, second = cluster.container(3), cluster.container(7)
     children = [start(c, [MS], 20, 25) for c in (first, second)]
     release(*children)
-    wait_until("a correction", 10, lambda: word(first, ALPHA_AT) not in (0, 65536))
+    wait_until("a correction", 10, lambda: word(first.region, ALPHA_AT) not in (0, 65536))
     cluster.agent.stop(signal.SIGKILL)
-    until = word(first, 96)
+    until = word(first.region, ALPHA_UNTIL_AT)
     assert 0 < until - time.monotonic_ns() < 3.1e9
     time.sleep(0.5)
-    assert word(first, 96) == until and not ahead(first, OPEN_AT)
+    assert word(first.region, ALPHA_UNTIL_AT) == until and not ahead(first, OPEN_AT)
     cluster.run_agent()
-    wait_until("the next agent's correction", 10, lambda: word(first, 96) > until + 10**9)
+    wait_until("the next agent's correction", 10, lambda: word(first.region, ALPHA_UNTIL_AT) > until + 10**9)
     for child in children:
         child.kill()
         child.communicate()

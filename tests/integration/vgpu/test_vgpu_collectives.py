@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from kubelet_peer import wait_until
+from region_words import OVERDUE_AT, word
 from shares import BUILD, MS
-from test_vgpu_compute import OVERDUE_AT, word
 
 PRELOAD = f"{BUILD}/lib/libvgpu.so:{BUILD}/tests/fake/helpers/libvirtual_time.so"
 TIMEOUT_S = 60
@@ -50,7 +50,7 @@ def test_one_card_far_ahead_of_the_other(node_of, container_on, at_once):
     node = node_of("t4x2.yaml", "--clock=virtual")
     rounds, c = 64, container_on(node, 20)
     run(c, ("01",), rounds, MS, at_once)
-    assert [word(c, OVERDUE_AT, card) for card in (0, 1)] == [0, 0]
+    assert [word(c.region, OVERDUE_AT, card) for card in (0, 1)] == [0, 0]
 
 
 def test_a_kernel_whose_partner_never_comes_takes_its_process_alone(node_of, container_on):

@@ -3,22 +3,18 @@ hold: test_vgpu_shares.py."""
 import json
 import os
 import pathlib
-import struct
 import sys
 import textwrap
 import time
 
 import pytest
 
+from region_words import COMPUTE_BYTES, HOLD_AT, OPEN_AT, SPANS_AT, put_word, word
 from shares import Load, measure
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
 MS = 1000000
-# struct region_layout, compute: contract/region_layout.h
-COMPUTE_AT, COMPUTE_BYTES = 1593536, 128
-ALPHA_AT, OPEN_AT, HOLD_AT = 64, 80, 88
-SPANS_AT, OVERDUE_AT = 8, 32
 BOOT_NS = 1000 * 10**9  # virtual_time.c
 
 RUN = """
@@ -31,18 +27,6 @@ count = kernel.run(lengths, sync, seconds, call)
 print(json.dumps(count), flush=True)
 sys.stdin.readline()
 """
-
-
-def word(container, at, card=0):
-    with open(container.region, "rb") as f:
-        f.seek(COMPUTE_AT + card * COMPUTE_BYTES + at)
-        return struct.unpack("<Q", f.read(8))[0]
-
-
-def put_word(container, at, value, card=0):
-    with open(container.region, "r+b") as f:
-        f.seek(COMPUTE_AT + card * COMPUTE_BYTES + at)
-        f.write(struct.pack("<Q", value & (2**64 - 1)))
 
 
 def start(container, lengths, sync, seconds, call="cuLaunchKernel"):
@@ -95,7 +79,7 @@ def test_default_policy_is_open_while_said_so(node_of, container_on):
     node = node_of("sm20.yaml")
     for policy, low, high in (("default", 60, 101), ("force", 20, 34)):
         c = container_on(node, 30, policy)
-        put_word(c, OPEN_AT, time.monotonic_ns() + 8 * 10**9)
+        put_word(c.region, OPEN_AT, time.monotonic_ns() + 8 * 10**9)
         got, = shares(node, [start(c, [5 * MS], 10, 2.2)], seconds=1.0)
         assert low <= got <= high, policy
 
@@ -120,7 +104,7 @@ def held(container, cards, ms=1500, card=0):
     """How long a launch on each card takes a process that has launched before, when `card` is to be held for `ms`."""
     child = container.start([sys.executable, "-c", "import json, sys\n" + textwrap.dedent(HELD), str(cards)])
     assert child.stdout.readline() == "up\n", child.communicate()
-    put_word(container, HOLD_AT, time.monotonic_ns() + ms * MS, card)
+    put_word(container.region, HOLD_AT, time.monotonic_ns() + ms * MS, card)
     out, err = child.communicate("\n", timeout=60)
     assert child.returncode == 0, out + err
     return json.loads(out)
@@ -146,7 +130,7 @@ def test_whatever_is_launched_is_held(node_of, container_on, call):
     node = node_of("sm20.yaml", "--clock=virtual")
     for cores in (100, 40):
         c = container_on(node, cores)
-        put_word(c, HOLD_AT, BOOT_NS + node.status()["now_ns"] + 3010 * MS)
+        put_word(c.region, HOLD_AT, BOOT_NS + node.status()["now_ns"] + 3010 * MS)
         got, = measure(node, [(c, [Load((MS,), 5, kind=call)])], samples=False)
         assert got.shares[0] == 0 and abs(got.shares[-1] - cores) <= 3
 
@@ -164,7 +148,7 @@ def test_the_last_work_of_a_process_is_charged(node_of, container_on, end):
         {end}
         os._exit(0)
     """)
-    assert 240 * MS <= word(c, SPANS_AT) <= 300 * MS
+    assert 240 * MS <= word(c.region, SPANS_AT) <= 300 * MS
 
 
 def test_noise_from_outside_stops_nobody(node_of, container_on):
@@ -172,7 +156,7 @@ def test_noise_from_outside_stops_nobody(node_of, container_on):
     node = node_of("sm20.yaml")
     c = container_on(node, 50)
     for at in range(0, COMPUTE_BYTES, 8):
-        put_word(c, at, 2**64 - 1 - at)
+        put_word(c.region, at, 2**64 - 1 - at)
     child = start(c, [MS], 5, 0.5)
     out, err = child.communicate("\n\n", timeout=30)
     assert child.returncode == 0 and int(out) > 20, out + err

@@ -1,26 +1,19 @@
 """HAMi's compute limits in the environment, where no limit file is mounted. Memory: test_vgpu_limit.py; what each variable
 may say: tests/unit/vgpu/test_env_limits.c."""
 import json
-import struct
 import sys
 
 import pytest
 
+from region_words import OVERSUBSCRIBE_AT, POLICY_AT, PRIORITY_AT, SPANS_AT, WAITS_AT, header_word, word
+
 MS = 1000000
-# struct region_layout: contract/region_layout.h
-PRIORITY_AT, POLICY_AT, OVERSUBSCRIBE_AT, COMPUTE_AT, SPANS_AT, WAITS_AT = 28, 32, 36, 1593536, 8, 24
 
 RUN = """
 from launch import *
 kernel = Kernel(int(sys.argv[1]))
 print(json.dumps(kernel.run([2 * 1000000], 5, float(sys.argv[2]))))
 """
-
-
-def word(path, at, form="<Q"):
-    with open(path, "rb") as f:
-        f.seek(at)
-        return struct.unpack(form, f.read(struct.calcsize(form)))[0]
 
 
 def launches(container, env, device=0, seconds=1.6):
@@ -42,7 +35,7 @@ def test_a_share_of_the_card_s_time(node_of, container_on, short_tmp, env, held)
     c = container_on(node_of("sm20.yaml"), 100)
     (c.folder / "limits").unlink()
     count, _ = launches(c, {**env, "CUDA_DEVICE_MEMORY_SHARED_CACHE": f"{short_tmp}/x.cache"})
-    waits = word(short_tmp / "hami-vgpu.region", COMPUTE_AT + WAITS_AT)
+    waits = word(short_tmp / "hami-vgpu.region", WAITS_AT)
     if held:
         assert 40 < count < 200 and waits > 0
     else:
@@ -57,8 +50,8 @@ def test_cards_met_one_after_the_other_have_their_own_shares(node, container, sh
         for device in (0, 1):
             Kernel(device).run([2000000], 5, 0.7)
     """, env=env)
-    spans = [word(short_tmp / "hami-vgpu.region", COMPUTE_AT + 128 * card + SPANS_AT) for card in (0, 1)]
-    waits = [word(short_tmp / "hami-vgpu.region", COMPUTE_AT + 128 * card + WAITS_AT) for card in (0, 1)]
+    spans = [word(short_tmp / "hami-vgpu.region", SPANS_AT, card) for card in (0, 1)]
+    waits = [word(short_tmp / "hami-vgpu.region", WAITS_AT, card) for card in (0, 1)]
     assert spans[0] == 0 and waits[0] == 0
     assert 0 < spans[1] < 250 * MS and waits[1] > 0
 
@@ -75,7 +68,7 @@ def test_the_region_says_priority_policy_and_oversubscription(container, short_t
     env = {"CUDA_DEVICE_SM_LIMIT": "30", "CUDA_TASK_PRIORITY": "0", "GPU_CORE_UTILIZATION_POLICY": "force",
            "CUDA_OVERSUBSCRIBE": "true", "CUDA_DEVICE_MEMORY_SHARED_CACHE": f"{short_tmp}/x.cache"}
     container().python("start()\nalloc(MIB)", env=env)
-    assert [word(short_tmp / "hami-vgpu.region", at, "<I") for at in (PRIORITY_AT, POLICY_AT, OVERSUBSCRIBE_AT)] == [0, 1, 1]
+    assert [header_word(short_tmp / "hami-vgpu.region", at) for at in (PRIORITY_AT, POLICY_AT, OVERSUBSCRIBE_AT)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("name, value", [
