@@ -7,6 +7,8 @@ import os
 import pathlib
 import subprocess
 
+from steps import release
+
 BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", pathlib.Path(__file__).resolve().parents[3] / "build"))
 MS = 1000000
 STEP_MS, WARM_MS, WINDOW_MS = 100, 1000, 2000
@@ -67,9 +69,9 @@ class Got:
                 for i in range(1, len(busy))]
 
 
-def launch(container, load, seconds, processes):
+def start(container, argv):
+    """A program on the virtual clock, ready to begin."""
     preload = f"{BUILD}/lib/libvgpu.so:{BUILD}/tests/fake/helpers/libvirtual_time.so"
-    argv = [BUILD / "tests/gpu-load", load.kind, load.sync, load.grid, ",".join(map(str, load.lengths)), seconds, processes]
     child = container.start(argv, preload=False, env={"LD_PRELOAD": preload})
     said = child.stdout.readline()
     assert said == "up\n", child.communicate()
@@ -95,7 +97,8 @@ def measure(node, work, seconds=6, samples=True):
         processes = sum(len(loads) for _, loads in work)
         children, groups = [], []
         for container, loads in work:
-            mine = [launch(container, load, seconds + 2, processes) for load in loads]
+            mine = [start(container, [BUILD / "tests/gpu-load", load.kind, load.sync, load.grid, ",".join(map(str, load.lengths)),
+                                      seconds + 2, processes]) for load in loads]
             for child in mine:
                 stack.callback(child.wait)
                 stack.callback(child.kill)
@@ -104,9 +107,7 @@ def measure(node, work, seconds=6, samples=True):
             groups.append(f"{region}:{','.join(str(child.pid) for child in mine)}")
         watcher = watch(node, groups, seconds, processes)
         stack.callback(watcher.kill)
-        for child in children:
-            child.stdin.write("\n")
-            child.stdin.flush()
+        release(*children)
         out, err = watcher.communicate(timeout=300)
         assert watcher.returncode == 0, err
         return [windows(list(column)) for column in zip(*json.loads(out))]

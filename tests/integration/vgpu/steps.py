@@ -1,10 +1,17 @@
-"""A child that stops on its way, and the books at each stop."""
+"""Children that stop on their way, and the books at each stop."""
 import json
 import sys
 
 import pytest
 
 MIB = 1 << 20
+
+
+def release(*children):
+    """They wait for a line."""
+    for child in children:
+        child.stdin.write("\n")
+        child.stdin.flush()
 
 
 class Steps:
@@ -19,8 +26,7 @@ class Steps:
         return self.child.stdout.readline()
 
     def go(self):
-        self.child.stdin.write("\n")
-        self.child.stdin.flush()
+        release(self.child)
 
     def next(self):
         """MiB charged on each card at the next stop, which the driver's books must say too; None: the child has ended."""

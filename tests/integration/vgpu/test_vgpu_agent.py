@@ -8,7 +8,9 @@ import pytest
 
 from kubelet_peer import Agent, Kubelet, number_of, wait_until
 from region_words import ALPHA_AT, ALPHA_UNTIL_AT, HOLD_AT, OPEN_AT, word
-from test_vgpu_compute import BUILD, busy_ns, MS, shares, start
+from shares import BUILD, MS
+from steps import release
+from wall_time import finish, shares, shares_meanwhile, start
 
 SLOTS = 10
 
@@ -55,18 +57,6 @@ def ahead(container, at):
     return word(container.region, at) > time.monotonic_ns()
 
 
-def release(*children):
-    for child in children:
-        child.stdin.write("\n")
-        child.stdin.flush()
-
-
-def finish(*children):
-    for child in children:
-        out, err = child.communicate("\n", timeout=60)
-        assert child.returncode == 0, out + err
-
-
 @pytest.mark.parametrize("slots, works", [
     ((3, 7), (([MS], 20), ([MS], 20))), ((3, 7), (([10 * MS], 10), ([MS // 5], 50))),
     ((1, 2, 7), (([MS], 7), ([5 * MS], 5), ([MS], 11)))])
@@ -98,29 +88,19 @@ def test_default_is_open_to_who_is_alone_and_closed_when_another_comes(cluster):
     first, second = cluster.container(3), cluster.container(7)
     wait_until("the idle card to be open", 5, lambda: ahead(first, OPEN_AT) and ahead(second, OPEN_AT))
     alone = start(first, [5 * MS], 10, 8)
-    got, = shares_of(cluster.node, [alone], 1.0)
+    release(alone)
+    got, = shares_meanwhile(cluster.node, [alone], 0.7, 1.0)
     assert got >= 60, "alone: not limited"
     assert ahead(first, OPEN_AT)
     wait_until("the other to be closed", 5, lambda: not ahead(second, OPEN_AT))
     other = start(second, [5 * MS], 10, 3)
     release(other)
     wait_until("contention to be seen", 3, lambda: not ahead(first, OPEN_AT))
-    got, _ = shares_of(cluster.node, [alone, other], 1.5, begin=False, settle=1.0)
+    got, _ = shares_meanwhile(cluster.node, [alone, other], 1.0, 1.5)
     assert got <= 40, "limited beside another"
     finish(other)
     wait_until("to be open again", 5, lambda: ahead(first, OPEN_AT))
     finish(alone)
-
-
-def shares_of(node, children, seconds, begin=True, settle=0.7):
-    """As shares(), and the children go on."""
-    if begin:
-        release(*children)
-    time.sleep(settle)
-    at, before = time.monotonic(), [busy_ns(node, child.pid) for child in children]
-    time.sleep(seconds)
-    after, now = [busy_ns(node, child.pid) for child in children], time.monotonic()
-    return [(b - a) / 1e7 / (now - at) for a, b in zip(before, after)]
 
 
 def test_force_is_never_open(cluster):
@@ -135,16 +115,17 @@ def test_priority_zero_comes_first(cluster):
     """Who waits is let go when the other pauses."""
     high, low = cluster.container(5, "priority=0"), cluster.container(5, "priority=1", "policy=force")
     lower = start(low, [2 * MS], 10, 9)
-    got, = shares_of(cluster.node, [lower], 1.0)
+    release(lower)
+    got, = shares_meanwhile(cluster.node, [lower], 0.7, 1.0)
     assert got >= 30
     upper = start(high, [2 * MS], 10, 3.5)
     release(upper)
     wait_until("the lower one to be held", 3, lambda: ahead(low, HOLD_AT))
-    held, first = shares_of(cluster.node, [lower, upper], 1.5, begin=False, settle=0.3)
+    held, first = shares_meanwhile(cluster.node, [lower, upper], 0.3, 1.5)
     assert held <= 3 and first >= 60 and not ahead(high, HOLD_AT), "held, and the other unlimited by it"
     finish(upper)
     wait_until("the lower one to be let go", 5, lambda: not ahead(low, HOLD_AT))
-    got, = shares_of(cluster.node, [lower], 1.0, begin=False, settle=0.3)
+    got, = shares_meanwhile(cluster.node, [lower], 0.3, 1.0)
     assert got >= 30
     finish(lower)
 
@@ -167,7 +148,8 @@ def test_a_driver_that_is_loaded_anew_is_met_again(cluster):
     wait_until("to be closed while there is no driver", 5, lambda: not ahead(first, OPEN_AT))
     wait_until("to be open again", 20, lambda: ahead(first, OPEN_AT))
     child = start(first, [5 * MS], 10, 3.2)
-    got, = shares_of(cluster.node, [child], 1.0)
+    release(child)
+    got, = shares_meanwhile(cluster.node, [child], 0.7, 1.0)
     finish(child)
     assert got >= 60
 

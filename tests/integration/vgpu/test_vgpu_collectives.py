@@ -6,9 +6,9 @@ import pytest
 
 from kubelet_peer import wait_until
 from region_words import OVERDUE_AT, word
-from shares import BUILD, MS
+from shares import BUILD, MS, start
+from steps import release
 
-PRELOAD = f"{BUILD}/lib/libvgpu.so:{BUILD}/tests/fake/helpers/libvirtual_time.so"
 TIMEOUT_S = 60
 
 
@@ -17,15 +17,10 @@ def run(container, devices, rounds, ns, at_once):
     with contextlib.ExitStack() as stack:
         children = []
         for digits in devices:
-            argv = [BUILD / "tests/gpu-pair", digits, rounds, ns, at_once, len(devices)]
-            children.append(container.start(argv, preload=False, env={"LD_PRELOAD": PRELOAD}))
+            children.append(start(container, [BUILD / "tests/gpu-pair", digits, rounds, ns, at_once, len(devices)]))
             stack.callback(children[-1].wait)
             stack.callback(children[-1].kill)
-        for child in children:
-            assert child.stdout.readline() == "up\n", child.communicate()
-        for child in children:
-            child.stdin.write("\n")
-            child.stdin.flush()
+        release(*children)
         took = []
         for child in children:
             out, err = child.communicate(timeout=TIMEOUT_S)
@@ -55,10 +50,8 @@ def test_one_card_far_ahead_of_the_other(node_of, container_on, at_once):
 
 def test_a_kernel_whose_partner_never_comes_takes_its_process_alone(node_of, container_on):
     node = node_of("t4x2.yaml", "--clock=virtual")
-    child = container_on(node, 100).start([BUILD / "tests/gpu-pair", "0", 8, MS, 1, 1], preload=False, env={"LD_PRELOAD": PRELOAD})
-    assert child.stdout.readline() == "up\n"
-    child.stdin.write("\n")
-    child.stdin.flush()
+    child = start(container_on(node, 100), [BUILD / "tests/gpu-pair", "0", 8, MS, 1, 1])
+    release(child)
     wait_until("the clock runs", 10, lambda: node.status()["now_ns"] > 100 * MS)
     child.kill()
     child.wait()

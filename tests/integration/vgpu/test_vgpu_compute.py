@@ -1,8 +1,6 @@
 """The compute limit on the simulated node's wall clock: that shares hold, and that nothing stands still. How exactly they
 hold: test_vgpu_shares.py."""
 import json
-import os
-import pathlib
 import sys
 import textwrap
 import time
@@ -10,49 +8,11 @@ import time
 import pytest
 
 from region_words import COMPUTE_BYTES, HOLD_AT, OPEN_AT, SPANS_AT, put_word, word
-from shares import Load, measure
+from shares import MS, Load, measure
+from steps import release
+from wall_time import shares, start
 
-REPO = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build"))
-MS = 1000000
 BOOT_NS = 1000 * 10**9  # virtual_time.c
-
-RUN = """
-from launch import *
-lengths, sync, seconds, call = json.loads(sys.argv[1])
-kernel = Kernel()
-print("up", flush=True)
-sys.stdin.readline()
-count = kernel.run(lengths, sync, seconds, call)
-print(json.dumps(count), flush=True)
-sys.stdin.readline()
-"""
-
-
-def start(container, lengths, sync, seconds, call="cuLaunchKernel"):
-    child = container.start([sys.executable, "-c", "import json, sys\n" + RUN,
-                             json.dumps([lengths, sync, seconds, call])])
-    assert child.stdout.readline() == "up\n", child.communicate()
-    return child
-
-
-def busy_ns(node, pid):
-    return {p["pid"]: p["busy_ns"] for p in node.status()["cards"][0]["processes"]}[pid]
-
-
-def shares(node, children, warm=1.0, seconds=2.0):
-    """Percent of the card that each child's process got, after the first second."""
-    for child in children:
-        child.stdin.write("\n")
-        child.stdin.flush()
-    time.sleep(warm)
-    from_s, before = time.monotonic(), [busy_ns(node, child.pid) for child in children]
-    time.sleep(seconds)
-    after, to_s = [busy_ns(node, child.pid) for child in children], time.monotonic()
-    for child in children:
-        out, err = child.communicate("\n", timeout=60)
-        assert child.returncode == 0, out + err
-    return [(b - a) / 1e7 / (to_s - from_s) for a, b in zip(before, after)]
 
 
 @pytest.mark.parametrize("card, cores, lengths, sync", [
@@ -167,8 +127,7 @@ def test_a_killed_process_takes_no_tokens_along(node_of, container_on):
     c = container_on(node, 30)
     for _ in range(3):
         child = start(c, [5 * MS], 0, 60)
-        child.stdin.write("\n")
-        child.stdin.flush()
+        release(child)
         time.sleep(0.2)
         child.kill()
         child.communicate()

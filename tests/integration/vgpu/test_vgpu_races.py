@@ -6,6 +6,7 @@ import time
 import pytest
 
 from conftest import nodes
+from steps import release
 
 PROCESSES, PAGE = 200, 2 << 20
 
@@ -53,9 +54,7 @@ def test_pools_that_race_are_never_a_step_over(container, node):
     racers = [c.start([sys.executable, "-c", POOLS_RACE]) for _ in range(12)]
     for child in racers:
         assert child.stdout.readline() == "\n"
-    for child in racers:
-        child.stdin.write("\n")
-        child.stdin.flush()
+    release(*racers)
     for child in racers:
         out, err = child.communicate(timeout=60)
         assert child.returncode == 0, (out, err)
