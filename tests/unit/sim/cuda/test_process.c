@@ -209,6 +209,7 @@ static void probe_info(void **state HM_UNUSED)
 {
 	static const char *const paths[] = { PROBE_PATH, PROBE_LINKED_PATH };
 
+	context_up(NULL);
 	for (size_t i = 0; i < HM_COUNT(paths); i++) {
 		struct program p;
 		char line[2048];
@@ -220,6 +221,8 @@ static void probe_info(void **state HM_UNUSED)
 		assert_non_null(strstr(line, "GPU-c2a4f1d8-92b3-4f7c-8e10-7d4b9e6a1f02"));
 		assert_non_null(strstr(line, "\"total\": 1048576000"));
 	}
+	wait_for_free(ROOM_BYTES);
+	context_down(NULL);
 }
 
 int main(void)
