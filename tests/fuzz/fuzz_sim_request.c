@@ -13,6 +13,8 @@
 
 enum { CARDS = 2, CLIENTS = 2, FROM = 1, LEAVES = 2, SHORT = 4 };
 
+_Static_assert(sizeof(struct sim_request) == 88, "the corpus has messages of this size: make them anew");
+
 static void nothing(void *arg)
 {
 	(void)arg;
