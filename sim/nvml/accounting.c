@@ -1,22 +1,6 @@
 /* Accounting: of the processes that have memory on the card now; those that have ended are not remembered. */
 #include "sim/nvml/handle.h"
 
-enum { BUFFER_PROCESSES = 4000 }; /* what drivers answer */
-
-int nvmlDeviceGetAccountingMode(struct nvml_device *device, unsigned *mode)
-{
-	CARD(device, mode);
-	*mode = NVML_FEATURE_ENABLED;
-	return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetAccountingBufferSize(struct nvml_device *device, unsigned *processes)
-{
-	CARD(device, processes);
-	*processes = BUFFER_PROCESSES;
-	return NVML_SUCCESS;
-}
-
 static int running(struct nvml_device *device, unsigned *count, struct nvml_process_info *out)
 {
 	*count = SIM_MAX_PROCESSES;

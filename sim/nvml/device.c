@@ -135,33 +135,11 @@ int nvmlDeviceGetVbiosVersion(struct nvml_device *device, char *version, unsigne
 	return copy_text(c->info.vbios, version, length);
 }
 
-int nvmlDeviceGetIndex(struct nvml_device *device, unsigned *index)
-{
-	CARD(device, index);
-	*index = (unsigned)visible_index(number);
-	return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetMinorNumber(struct nvml_device *device, unsigned *minor)
-{
-	CARD(device, minor);
-	*minor = c->info.minor;
-	return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetBrand(struct nvml_device *device, unsigned *brand)
-{
-	CARD(device, brand);
-	*brand = c->info.brand;
-	return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetArchitecture(struct nvml_device *device, unsigned *architecture)
-{
-	CARD(device, architecture);
-	*architecture = c->info.architecture;
-	return NVML_SUCCESS;
-}
+ANSWER(nvmlDeviceGetIndex, (unsigned)visible_index(number))
+ANSWER(nvmlDeviceGetMinorNumber, c->info.minor)
+ANSWER(nvmlDeviceGetBrand, c->info.brand)
+ANSWER(nvmlDeviceGetArchitecture, c->info.architecture)
+ANSWER(nvmlDeviceGetMemoryBusWidth, c->info.bus_width_bits)
 
 int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
 {
@@ -184,33 +162,20 @@ int nvmlDeviceGetNumGpuCores(struct nvml_device *device, unsigned *cores)
 	return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetMemoryBusWidth(struct nvml_device *device, unsigned *bits)
-{
-	CARD(device, bits);
-	*bits = c->info.bus_width_bits;
-	return NVML_SUCCESS;
-}
-
 /* ---- Modes, all fixed */
 
-#define FIXED(function, value)                                                                                         \
-	int function(struct nvml_device *device, unsigned *out)                                                        \
-	{                                                                                                              \
-		CARD(device, out);                                                                                     \
-		*out = (value);                                                                                        \
-		return NVML_SUCCESS;                                                                                   \
-	}
-
-FIXED(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
-FIXED(nvmlDeviceGetMaxPcieLinkGeneration, c->info.pcie_generation)
-FIXED(nvmlDeviceGetMaxPcieLinkWidth, c->info.pcie_width)
-FIXED(nvmlDeviceGetCurrPcieLinkGeneration, c->info.pcie_generation)
-FIXED(nvmlDeviceGetCurrPcieLinkWidth, c->info.pcie_width)
-FIXED(nvmlDeviceGetPersistenceMode, NVML_FEATURE_ENABLED)
-FIXED(nvmlDeviceGetComputeMode, NVML_COMPUTEMODE_DEFAULT)
-FIXED(nvmlDeviceGetDisplayActive, NVML_FEATURE_DISABLED)
-FIXED(nvmlDeviceGetDisplayMode, NVML_FEATURE_DISABLED)
-FIXED(nvmlDeviceGetVirtualizationMode, NVML_GPU_VIRTUALIZATION_MODE_NONE)
+ANSWER(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
+ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, c->info.pcie_generation)
+ANSWER(nvmlDeviceGetMaxPcieLinkWidth, c->info.pcie_width)
+ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, c->info.pcie_generation)
+ANSWER(nvmlDeviceGetCurrPcieLinkWidth, c->info.pcie_width)
+ANSWER(nvmlDeviceGetPersistenceMode, NVML_FEATURE_ENABLED)
+ANSWER(nvmlDeviceGetComputeMode, NVML_COMPUTEMODE_DEFAULT)
+ANSWER(nvmlDeviceGetDisplayActive, NVML_FEATURE_DISABLED)
+ANSWER(nvmlDeviceGetDisplayMode, NVML_FEATURE_DISABLED)
+ANSWER(nvmlDeviceGetVirtualizationMode, NVML_GPU_VIRTUALIZATION_MODE_NONE)
+ANSWER(nvmlDeviceGetAccountingMode, NVML_FEATURE_ENABLED)
+ANSWER(nvmlDeviceGetAccountingBufferSize, 4000) /* processes; what drivers answer */
 
 int nvmlDeviceGetEccMode(struct nvml_device *device, unsigned *current, unsigned *pending)
 {

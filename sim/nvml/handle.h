@@ -35,4 +35,13 @@ int copy_text(const char *text, char *out, unsigned length);
 	if (entered != NVML_SUCCESS)                                                                                   \
 	return entered
 
+/* A call that answers one number of a card; `value` may name `c` and `number`. */
+#define ANSWER(function, value)                                                                                        \
+	int function(struct nvml_device *device, unsigned *out)                                                        \
+	{                                                                                                              \
+		CARD(device, out);                                                                                     \
+		*out = (value);                                                                                        \
+		return NVML_SUCCESS;                                                                                   \
+	}
+
 #endif

@@ -17,12 +17,8 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned
 	return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned *count)
-{
-	CARD(device, count);
-	*count = c->info.mig_enabled != 0 ? MAX_INSTANCES : 0;
-	return NVML_SUCCESS;
-}
+ANSWER(nvmlDeviceGetMaxMigDeviceCount, c->info.mig_enabled != 0 ? MAX_INSTANCES : 0)
+ANSWER(nvmlDeviceIsMigDeviceHandle, 0)
 
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned index, struct nvml_device **mig)
 {
@@ -30,13 +26,6 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned ind
 	if (index >= MAX_INSTANCES)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	return c->info.mig_enabled != 0 ? NVML_ERROR_NOT_FOUND : NVML_ERROR_NOT_SUPPORTED;
-}
-
-int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned *is)
-{
-	CARD(device, is);
-	*is = 0;
-	return NVML_SUCCESS;
 }
 
 static int find_profile(const struct sim_card *c, unsigned profile, const struct sim_mig_profile **out)

@@ -50,20 +50,12 @@ int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned thres
 
 /* ---- Power */
 
-#define READING(function, value)                                                                                       \
-	int function(struct nvml_device *device, unsigned *out)                                                        \
-	{                                                                                                              \
-		CARD(device, out);                                                                                     \
-		*out = (value);                                                                                        \
-		return NVML_SUCCESS;                                                                                   \
-	}
-
-READING(nvmlDeviceGetPowerUsage, power_mw(c))
-READING(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
-READING(nvmlDeviceGetPowerManagementLimit, c->info.power_limit_mw)
-READING(nvmlDeviceGetPowerManagementDefaultLimit, c->info.power_limit_mw)
-READING(nvmlDeviceGetEnforcedPowerLimit, c->info.power_limit_mw)
-READING(nvmlDeviceGetPerformanceState, utilization_percent(c) > 0 ? NVML_PSTATE_0 : NVML_PSTATE_8)
+ANSWER(nvmlDeviceGetPowerUsage, power_mw(c))
+ANSWER(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
+ANSWER(nvmlDeviceGetPowerManagementLimit, c->info.power_limit_mw)
+ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, c->info.power_limit_mw)
+ANSWER(nvmlDeviceGetEnforcedPowerLimit, c->info.power_limit_mw)
+ANSWER(nvmlDeviceGetPerformanceState, utilization_percent(c) > 0 ? NVML_PSTATE_0 : NVML_PSTATE_8)
 
 int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned *min, unsigned *max)
 {
