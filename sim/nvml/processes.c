@@ -1,4 +1,4 @@
-/* Process lists of all generations, from one walk over the card's shares. */
+/* Process lists of all generations, and accounting, from one walk over the card's shares. */
 #include <string.h>
 
 #include "core/macros.h"
@@ -100,4 +100,62 @@ int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvm
 		    processes->mode == NVML_PROCESS_MODE_COMPUTE || processes->mode == NVML_PROCESS_MODE_ALL
 			    ? put_detail
 			    : NULL);
+}
+
+/* ---- Accounting: of those that have memory on the card now; who has ended is not remembered */
+
+static void put_pid(void *out, unsigned at, unsigned pid, unsigned long long used HM_UNUSED)
+{
+	((unsigned *)out)[at] = pid;
+}
+
+int nvmlDeviceGetAccountingPids(struct nvml_device *device, unsigned *count, unsigned *pids)
+{
+	return list(__func__, device, count, pids, put_pid);
+}
+
+struct wanted {
+	unsigned pid;
+	unsigned long long bytes; /* 0: not met yet, as walk shows none without memory */
+};
+
+static void put_wanted(void *out, unsigned at HM_UNUSED, unsigned pid, unsigned long long used)
+{
+	struct wanted *w = out;
+
+	if (pid == w->pid && w->bytes == 0)
+		w->bytes = used;
+}
+
+/* What the process has now; 0: it is not on the card. */
+static unsigned long long memory_of(unsigned number, unsigned pid)
+{
+	struct wanted w = { .pid = pid };
+
+	walk(number, SIM_MAX_PROCESSES, &w, put_wanted);
+	return w.bytes;
+}
+
+int nvmlDeviceGetAccountingStats(struct nvml_device *device, unsigned pid, struct nvml_accounting_stats *stats)
+{
+	unsigned long long bytes;
+	CARD(device, stats);
+
+	bytes = memory_of(number, pid);
+	if (bytes == 0)
+		return NVML_ERROR_NOT_FOUND;
+	*stats = (struct nvml_accounting_stats) { .max_memory_bytes = bytes, .is_running = 1 };
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetAccountingStats_v2(struct nvml_device *device, struct nvml_accounting_stats_v2 *stats)
+{
+	unsigned long long bytes;
+	CARD(device, stats);
+
+	bytes = memory_of(number, stats->pid);
+	if (bytes == 0)
+		return NVML_ERROR_NOT_FOUND;
+	*stats = (struct nvml_accounting_stats_v2) { .pid = stats->pid, .is_running = 1, .max_memory_bytes = bytes };
+	return NVML_SUCCESS;
 }
