@@ -22,10 +22,11 @@ SRC = {
     "cdi": "contract core base io",
     "kube": "contract core base io",
     "gpu": "contract abi core base model",
+    "hami": "contract core base io model",
     "vgpu": "contract abi core region",
     "hamivgpu": "contract core base model region gpu",
-    "agent": "contract abi core base io model region rpc kubelet cdi kube gpu",
-    "sched": "contract core base io model kube",
+    "agent": "contract abi core base io model region rpc kubelet cdi kube gpu hami",
+    "sched": "contract core base io model kube hami",
     "smi": "contract core base io model region hamivgpu",
 }
 # sim/: the libraries that stand in for the driver, and the programs. What runs in other people's processes needs little.
