@@ -34,6 +34,7 @@ struct kube_reflector {
 	uint64_t watch_began_ms;
 	bool watch_spoke; /* an event came in this watch */
 	bool troubled;    /* a warning was logged; the end of it will be, too */
+	bool lists_only;  /* watching is not allowed; said once */
 	struct kube_backoff backoff;
 	struct kube_reflector_state state;
 	bool busy, gone; /* gone: freed inside a callback; whoever set busy frees it */
@@ -143,6 +144,16 @@ static void list_anew(struct kube_reflector *r, const struct hm_err *e)
 	r->state.last = *e;
 	log_v(3, "listing anew", KV("path", r->path), KV_ERR(e));
 	then(r, LIST, 0);
+}
+
+/* We may list and not watch (HAMi's role for Nodes). A watch is tried after each list, in case that changes. */
+static void list_instead(struct kube_reflector *r, const struct hm_err *e)
+{
+	if (!r->lists_only)
+		log_warn("watching is not allowed; listing again and again instead", KV("path", r->path), KV_ERR(e));
+	r->lists_only = true;
+	start_over(r);
+	then(r, LIST, r->options.backoff_max_ms / 2 + kube_random() % (r->options.backoff_max_ms / 2 + 1));
 }
 
 /* --- objects --- */
@@ -397,10 +408,11 @@ static void on_watch_done(void *arg, const struct kube_answer *a)
 		fail(r, WATCH, 0, &e);
 		return;
 	case KUBE_GONE: list_anew(r, &a->err); return;
+	case KUBE_FORBIDDEN: list_instead(r, &a->err); return;
 	case KUBE_NO_ANSWER:
 	case KUBE_TOO_MANY:
 	case KUBE_SERVER_ERROR: fail(r, WATCH, a->retry_after_ms, &a->err); return;
-	/* Not allowed, not there (any more): a list says so in its own words. */
+	/* Not there (any more): a list says so in its own words. */
 	default: fail_and_list(r, 0, &a->err);
 	}
 }

@@ -8,7 +8,8 @@
  *
  * WATCH: from the list's resourceVersion, with bookmarks. The stream ends (the server ends it after some minutes,
  * silence, a broken connection): watch again from the last version seen. 410, an ERROR event, bytes that are no events,
- * an object too large: LIST.
+ * an object too large: LIST. 403, watching is not allowed: LIST after half of backoff_max_ms to all of it, again and
+ * again.
  *
  * BACKOFF: before what follows a failure, doubling with jitter, at least the server's Retry-After. Over at the first
  * event of a watch. */

@@ -379,3 +379,24 @@ def test_forbidden_and_then_allowed(api, start):
     tool = start("watch", PODS)
     tool.wait_told("synced")
     assert any("403 Forbidden" in x for x in tool.errors)
+
+
+def test_listing_where_watching_is_not_allowed(api, start):
+    """HAMi's role for Nodes has get, list, update and patch."""
+    api.put("pods", "default", "a")
+    allowed = []
+    api.fault(status(403, "Forbidden"), times=1000, when=lambda h: is_watch(h) and not allowed)
+    tool = synced(start)
+    for name in "bcd":
+        follows(api, tool, name)
+    api.delete("pods", "default", "b")
+    tool.wait_told("deleted", name="b")
+    assert sum("watching is not allowed" in x for x in tool.errors) == 1
+    assert not any("answers again" in x or "cannot be followed" in x for x in tool.errors)
+    assert len(api.seen(watch=False)) >= 4
+    allowed.append(True)
+    follows(api, tool, "e")
+    wait_until("the watch", 30, lambda: api.seen(watch=True)[-1].at > api.seen(watch=False)[-1].at)
+    lists = len(api.seen(watch=False))
+    follows(api, tool, "f")
+    assert len(api.seen(watch=False)) == lists, "the watch has taken over"
