@@ -282,7 +282,7 @@ static int open_state(struct agent *a, struct hm_err *e)
 	a->pending = pending_new();
 	if (a->pending == NULL)
 		return hm_err_set(e, HM_ENOMEM, "start");
-	return edits_new(a->options, &a->paths, a->library, &a->edits, e);
+	return edits_new(a->options, &a->paths, a->library, NULL, &a->edits, e);
 }
 
 static int make_loop(struct agent *a, struct hm_err *e)

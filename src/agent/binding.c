@@ -12,6 +12,7 @@ void binding_answer_fini(struct binding_answer *a)
 	free(a->envs);
 	free(a->mounts);
 	free(a->nodes);
+	free(a->annotation_value);
 	*a = (struct binding_answer) { 0 };
 }
 

@@ -30,8 +30,10 @@ struct binding_tools {
 /* One container's part of the Allocate answer with what its pointers point to. */
 struct binding_answer {
 	struct dp_container_answer dp;
-	char cdi_name[64], annotation_key[64];
-	const char *cdi_names[1];
+	char names[HAMI_ANSWER_NAMES][HAMI_ANSWER_NAME_BYTES];
+	const char *cdi_names[HAMI_ANSWER_NAMES];
+	char annotation_key[HAMI_ANSWER_NAME_BYTES];
+	char *annotation_value; /* owned */
 	struct dp_env annotation;
 	struct cdi_edits edits;
 	struct dp_env *envs;

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 #include "agent/container_dir.h"
+#include "base/str.h"
+#include "contract/hami.h"
+#include "core/fmt.h"
 
 /* CDI hooks have no place in an Allocate answer; with classic binding NVIDIA's runtime does what they do. */
 static int fill_answer(struct binding_answer *out, struct hm_err *e)
@@ -35,6 +38,48 @@ static int fill_answer(struct binding_answer *out, struct hm_err *e)
 	return 0;
 }
 
+/* Random in HAMi's; the number is as good, and the same in a repeated answer. */
+static int annotate(const struct hami_answer_config *hami, uint64_t number, struct binding_answer *out, size_t count,
+		    struct hm_err *e)
+{
+	hm_auto_str names = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		str_addf(&names, "%s%s", i > 0 ? "," : "", out->names[i]);
+	out->annotation_value = str_take(&names);
+	if (out->annotation_value == NULL)
+		return hm_err_set(e, HM_ENOMEM, "Allocate answer");
+	hm_fmt(out->annotation_key, sizeof out->annotation_key, "%s" HAMI_CDI_ANNOTATION_NAME "%llu",
+	       hami->annotation_prefix, (unsigned long long)number);
+	out->annotation = (struct dp_env) { out->annotation_key, out->annotation_value };
+	out->dp.annotations = &out->annotation;
+	out->dp.annotation_count = 1;
+	return 0;
+}
+
+/* HAMi's own CDI devices, where a strategy says so. The edits are made: the cards are there. */
+static int name_devices(const struct binding_tools *t, const struct claim *c, struct binding_answer *out,
+			struct hm_err *e)
+{
+	const struct hami_answer_config *hami = edits_hami(t->edits);
+	const struct card *cards[HM_MAX_CARDS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->card_count; i++)
+		cards[i] = inventory_find(t->inventory, c->cards[i].uuid);
+	if (hami != NULL)
+		count = hami_answer_cdi_names(hami, cards, c->card_count, out->names);
+	if (count == 0)
+		return 0;
+	if ((hami->strategies & HAMI_LIST_CDI_CRI) != 0) {
+		for (size_t i = 0; i < count; i++)
+			out->cdi_names[i] = out->names[i];
+		out->dp.cdi_names = out->cdi_names;
+		out->dp.cdi_count = count;
+	}
+	return (hami->strategies & HAMI_LIST_CDI_ANNOTATIONS) != 0 ? annotate(hami, c->number, out, count, e) : 0;
+}
+
 /* The mounts must exist when the kubelet makes the container, and no name ties it to its number later: all is written
  * now. */
 static int classic_allocate(const struct binding_tools *t, struct claim *c, struct binding_answer *out,
@@ -44,9 +89,9 @@ static int classic_allocate(const struct binding_tools *t, struct claim *c, stru
 	struct hm_err ignored;
 
 	*out = (struct binding_answer) { 0 };
-	if (edits_make(t->edits, c, t->inventory, &out->edits, e) < 0)
+	if (edits_make(t->edits, c, t->inventory, EDITS_ANSWER, &out->edits, e) < 0)
 		return -e->code;
-	if (fill_answer(out, e) < 0 || claims_put(t->claims, c, e) < 0 ||
+	if (fill_answer(out, e) < 0 || name_devices(t, c, out, e) < 0 || claims_put(t->claims, c, e) < 0 ||
 	    container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e) < 0) {
 		binding_answer_fini(out);
 		if (binding_remove(t->paths, t->claims, number, &ignored) < 0)

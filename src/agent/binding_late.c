@@ -26,15 +26,15 @@ static int late_allocate(const struct binding_tools *t, struct claim *c, struct 
 {
 	(void)e;
 	*out = (struct binding_answer) { 0 };
-	hm_fmt(out->cdi_name, sizeof out->cdi_name, HM_CDI_KIND "=" HM_CDI_DEVICE_PREFIX "%llu",
+	hm_fmt(out->names[0], sizeof out->names[0], HM_CDI_KIND "=" HM_CDI_DEVICE_PREFIX "%llu",
 	       (unsigned long long)c->number);
-	out->cdi_names[0] = out->cdi_name;
+	out->cdi_names[0] = out->names[0];
 	out->dp.cdi_names = out->cdi_names;
 	out->dp.cdi_count = 1;
 	if (t->cdi_annotations) {
 		hm_fmt(out->annotation_key, sizeof out->annotation_key, "cdi.k8s.io/hami-vgpu_%llu",
 		       (unsigned long long)c->number);
-		out->annotation = (struct dp_env) { out->annotation_key, out->cdi_name };
+		out->annotation = (struct dp_env) { out->annotation_key, out->names[0] };
 		out->dp.annotations = &out->annotation;
 		out->dp.annotation_count = 1;
 	}
@@ -49,7 +49,7 @@ static int late_start(const struct binding_tools *t, struct claim *c, struct hm_
 	char device[32];
 	int r;
 
-	if (edits_make(t->edits, c, t->inventory, &edits, e) < 0)
+	if (edits_make(t->edits, c, t->inventory, EDITS_SPEC, &edits, e) < 0)
 		return -e->code;
 	hm_fmt(device, sizeof device, HM_CDI_DEVICE_PREFIX "%llu", (unsigned long long)number);
 	r = claims_put(t->claims, c, e);

@@ -3,6 +3,7 @@
 #ifndef HM_AGENT_EDITS_H
 #define HM_AGENT_EDITS_H
 
+#include "agent/hami_answer.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "cdi/spec.h"
@@ -13,16 +14,25 @@
 
 struct edits;
 
-/* Options, paths and library (the installed libvgpu.so) are borrowed. */
-int edits_new(const struct agent_options *o, const struct agent_paths *paths, const char *library, struct edits **out,
-	      struct hm_err *e) HM_MUST_USE;
+enum edits_way {
+	EDITS_SPEC,  /* of a CDI spec: what it says wins over pod and image */
+	EDITS_ANSWER /* of Allocate: its environment loses to the pod's */
+};
+
+/* All borrowed: options, paths, library (the installed libvgpu.so), and what HAMi's resources get besides (NULL where
+ * slices are offered). */
+int edits_new(const struct agent_options *o, const struct agent_paths *paths, const char *library,
+	      const struct hami_answer_config *hami, struct edits **out, struct hm_err *e) HM_MUST_USE;
 void edits_free(struct edits *m);
 HM_DEFINE_AUTO(edits, edits_free);
 
-/* The edits for this claim's cards, to be freed with cdi_edits_fini. The driver's own come from its CDI spec (read anew
- * when it changed), where one is named, else from the driver and device roots; ours come last and win. -HM_EAGAIN where
- * a card or its device node is not there now. */
-int edits_make(struct edits *m, const struct claim *c, const struct inventory *inv, struct cdi_edits *out,
-	       struct hm_err *e) HM_MUST_USE;
+/* The edits for this claim's cards, to be freed with cdi_edits_fini: the driver's own (agent/driver_edits.h; not in
+ * HAMi's answer), then HAMi's, then ours, which come last and win. -HM_EAGAIN where a card or its device node is not
+ * there now. */
+int edits_make(struct edits *m, const struct claim *c, const struct inventory *inv, enum edits_way way,
+	       struct cdi_edits *out, struct hm_err *e) HM_MUST_USE;
+
+const struct hami_answer_config *edits_hami(const struct edits *m); /* NULL: slices */
+struct driver_edits *edits_driver(struct edits *m);
 
 #endif

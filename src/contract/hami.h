@@ -74,6 +74,9 @@
 #define HAMI_CONTAINER_LICENSE "/tmp/license"
 #define HAMI_CONTAINER_VALIDATOR "/usr/bin/vgpuvalidator"
 
+/* The only IMEX channel that may be asked for. */
+#define HAMI_DEV_IMEX_CHANNEL "/dev/nvidia-caps-imex-channels/channel0"
+
 /* CDI names and files of HAMi's plugin: "<vendor>/<class>=<device>", "<vendor>-<class>.json". */
 #define HAMI_CDI_VENDOR "k8s.device-plugin.nvidia.com"
 #define HAMI_CDI_CLASS_GPU "gpu"

@@ -17,6 +17,7 @@
 #ifndef HM_MODEL_CLAIM_TEXT_H
 #define HM_MODEL_CLAIM_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,7 @@ struct claim {
 	size_t device_count;
 	struct claim_card cards[HM_MAX_CARDS];
 	size_t card_count;
+	bool uncontrolled; /* libvgpu is not preloaded: the pod asked for that and --compat grants it */
 };
 
 void claim_fini(struct claim *c);

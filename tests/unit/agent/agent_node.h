@@ -73,7 +73,7 @@ static inline int node_open(struct agent_node *n, struct hm_err *e)
 	n->pending = pending_new();
 	if (n->pending == NULL)
 		return hm_err_set(e, HM_ENOMEM, "pending");
-	return edits_new(&n->options, &n->paths, "/lib/libvgpu.so", &n->edits, e);
+	return edits_new(&n->options, &n->paths, "/lib/libvgpu.so", NULL, &n->edits, e);
 }
 
 static inline void node_close(struct agent_node *n)

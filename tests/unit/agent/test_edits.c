@@ -23,7 +23,7 @@ static int setup(void **state)
 	agent_options_init(&options, table);
 	inventory = make_inventory(3, 1000);
 	return temp_setup(state) < 0 || agent_paths_init(&paths, &options, &e) < 0 ||
-			       edits_new(&options, &paths, "/lib/x", &maker, &e) < 0
+			       edits_new(&options, &paths, "/lib/x", NULL, &maker, &e) < 0
 		       ? -1
 		       : 0;
 }
@@ -58,7 +58,7 @@ static char *make(const char **error)
 
 	text[0] = '\0';
 	*error = "";
-	if (edits_make(maker, &c, inventory, &edits, &e) < 0) {
+	if (edits_make(maker, &c, inventory, EDITS_SPEC, &edits, &e) < 0) {
 		*error = e.msg;
 		claim_fini(&c);
 		return text;
@@ -197,7 +197,7 @@ static int scenario(void *arg)
 {
 	struct cdi_edits edits;
 	struct hm_err e;
-	int r = edits_make(maker, arg, inventory, &edits, &e);
+	int r = edits_make(maker, arg, inventory, EDITS_SPEC, &edits, &e);
 
 	if (r == 0)
 		cdi_edits_fini(&edits);
