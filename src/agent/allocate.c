@@ -19,7 +19,7 @@ static int parse_ids(const struct slots *s, const char *const *ids, size_t count
 static int fill_claim(const struct grant *grant, const char *resource, const char *const *ids, size_t count,
 		      uint64_t number, struct claim *out, struct hm_err *e)
 {
-	*out = (struct claim) { .number = number, .state = CLAIM_ALLOCATED, .card_count = grant->count };
+	*out = (struct claim) { .number = number, .state = CLAIM_ALLOCATED, .priority = 1, .card_count = grant->count };
 	hm_fmt(out->resource, sizeof out->resource, "%s", resource);
 	out->devices = calloc(count, sizeof *out->devices);
 	if (out->devices == NULL)

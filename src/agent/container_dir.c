@@ -20,9 +20,17 @@
 /* What lies in the usage folder is the container's doing: a million files must not keep an Allocate waiting. */
 enum { REMOVE_AT_ONCE = 2000 };
 
+_Static_assert((int)CLAIM_POLICY_DEFAULT == (int)LIMIT_POLICY_DEFAULT &&
+		       (int)CLAIM_POLICY_FORCE == (int)LIMIT_POLICY_FORCE &&
+		       (int)CLAIM_POLICY_DISABLE == (int)LIMIT_POLICY_DISABLE,
+	       "one is the other");
+
 static void limits_of(const struct claim *c, bool oversubscribe, struct limits *out)
 {
-	*out = (struct limits) { .count = c->card_count, .priority = 1, .oversubscribe = oversubscribe };
+	*out = (struct limits) { .count = c->card_count,
+				 .priority = c->priority,
+				 .policy = (enum limit_policy)c->policy,
+				 .oversubscribe = oversubscribe || c->oversubscribe };
 	for (size_t i = 0; i < c->card_count; i++) {
 		struct limit_card *card = &out->cards[i];
 

@@ -13,7 +13,8 @@
 enum { CONTAINER_DIR_MAX_BYTES = 16 * 1024 * 1024 };
 
 /* Makes it, or brings an existing one up to date: files that say the same are left alone, a region keeps its counters
- * but for the charges of processes that ended with the last run. */
+ * but for the charges of processes that ended with the last run. `oversubscribe`: also where the claim does not say so
+ * (one of an older release). */
 int container_dir_write(const struct agent_paths *p, const struct claim *c, bool oversubscribe,
 			struct hm_err *e) HM_MUST_USE;
 /* False where the container put more than the region into its usage folder, or has let the region grow beyond

@@ -7,14 +7,31 @@
 #include "base/array.h"
 #include "model/record.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 static const char magic[] = "hami-vgpu-claim";
 static const char *const state_names[] = { "allocated", "active", "ended" };
+static const char *const policy_names[] = { "default", "force", "disable" };
 
 const char *claim_state_name(enum claim_state state)
 {
 	return (size_t)state < HM_COUNT(state_names) ? state_names[state] : "unknown";
+}
+
+const char *claim_policy_name(enum claim_policy policy)
+{
+	return (size_t)policy < HM_COUNT(policy_names) ? policy_names[policy] : "unknown";
+}
+
+bool claim_policy_of(const char *name, enum claim_policy *out)
+{
+	for (size_t i = 0; i < HM_COUNT(policy_names); i++) {
+		if (strcmp(name, policy_names[i]) == 0) {
+			*out = (enum claim_policy)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 void claim_fini(struct claim *c)
@@ -31,6 +48,15 @@ static void write_text(struct str *out, const char *key, const char *value)
 	str_addc(out, '\n');
 }
 
+static void write_card(struct str *out, const struct claim_card *card)
+{
+	str_addf(out, "card=%s memory=%llu cores=%u slot=%u", card->uuid, (unsigned long long)card->memory_bytes,
+		 card->cores, card->slot);
+	if (card->mig[0] != '\0')
+		str_addf(out, " mig=%s", card->mig);
+	str_addc(out, '\n');
+}
+
 void claim_write(const struct claim *c, struct str *out)
 {
 	str_addf(out, "%s %d\n", magic, VERSION);
@@ -44,10 +70,11 @@ void claim_write(const struct claim *c, struct str *out)
 	str_addf(out, "created_ms=%llu\n", (unsigned long long)c->created_ms);
 	for (size_t i = 0; i < c->device_count; i++)
 		write_text(out, "device", c->devices[i]);
-	str_addf(out, "entry=%u\n", c->entry);
+	str_addf(out, "entry=%u\npriority=%u\npolicy=%s\noversubscribe=%d\n", c->entry, c->priority,
+		 claim_policy_name(c->policy), c->oversubscribe);
+	write_text(out, "signature", c->signature);
 	for (size_t i = 0; i < c->card_count; i++)
-		str_addf(out, "card=%s memory=%llu cores=%u slot=%u\n", c->cards[i].uuid,
-			 (unsigned long long)c->cards[i].memory_bytes, c->cards[i].cores, c->cards[i].slot);
+		write_card(out, &c->cards[i]);
 	str_add(out, "end\n");
 }
 
@@ -103,6 +130,7 @@ TEXT_READER(pod_name)
 TEXT_READER(container)
 TEXT_READER(resource)
 TEXT_READER(cdi)
+TEXT_READER(signature)
 
 static int read_created(struct piece v, void *into, struct hm_err *e)
 {
@@ -115,6 +143,33 @@ static int read_entry(struct piece v, void *into, struct hm_err *e)
 	int r = read_u64(v, UINT32_MAX, &entry, e);
 
 	claim_of(into)->entry = (unsigned)entry;
+	return r;
+}
+
+static int read_priority(struct piece v, void *into, struct hm_err *e)
+{
+	uint64_t priority = 0;
+	int r = read_u64(v, 1, &priority, e);
+
+	claim_of(into)->priority = (unsigned)priority;
+	return r;
+}
+
+static int read_policy(struct piece v, void *into, struct hm_err *e)
+{
+	char name[16];
+
+	if (!piece_copy(v, name, sizeof name) || !claim_policy_of(name, &claim_of(into)->policy))
+		return hm_err_set(e, HM_EPROTO, "none of default, force, disable");
+	return 0;
+}
+
+static int read_oversubscribe(struct piece v, void *into, struct hm_err *e)
+{
+	uint64_t on = 0;
+	int r = read_u64(v, 1, &on, e);
+
+	claim_of(into)->oversubscribe = on == 1;
 	return r;
 }
 
@@ -134,26 +189,42 @@ static int read_device(struct piece v, void *into, struct hm_err *e)
 	return r;
 }
 
-/* "<uuid> memory=<bytes> cores=<percent> slot=<first number>" */
+/* "<number>" or "<number> mig=<uuid>" */
+static bool read_slot(struct cur *words, struct claim_card *card)
+{
+	struct piece rest = cur_rest(words), number = rest;
+	struct cur tail = cur_of(rest.p, rest.n);
+	uint64_t slot = 0;
+
+	if (memchr(rest.p, ' ', rest.n) != NULL) {
+		number = cur_until(&tail, ' ');
+		cur_word(&tail, "mig=");
+		if (tail.bad || !record_word(cur_rest(&tail), card->mig, sizeof card->mig))
+			return false;
+	}
+	if (!piece_u64(number, HM_MAX_SLOTS_PER_CARD - 1, &slot))
+		return false;
+	card->slot = (unsigned)slot;
+	return true;
+}
+
+/* "<uuid> memory=<bytes> cores=<percent> slot=<first number>[ mig=<uuid>]" */
 static int read_card(struct piece v, void *into, struct hm_err *e)
 {
 	struct claim *c = claim_of(into);
 	struct claim_card card = { 0 };
 	struct cur words = cur_of(v.p, v.n);
-	uint64_t cores = 0, slot = 0;
 	struct piece uuid = cur_until(&words, ' ');
 
 	cur_word(&words, "memory=");
 	card.memory_bytes = cur_u64(&words, ' ', UINT64_MAX);
 	cur_word(&words, "cores=");
-	cores = cur_u64(&words, ' ', 100);
+	card.cores = (unsigned)cur_u64(&words, ' ', 100);
 	cur_word(&words, "slot=");
-	if (words.bad || !piece_u64(cur_rest(&words), HM_MAX_SLOTS_PER_CARD - 1, &slot) ||
-	    !record_word(uuid, card.uuid, sizeof card.uuid))
-		return hm_err_set(e, HM_EPROTO, "not \"<uuid> memory=<bytes> cores=<0..100> slot=<0..%d>\"",
+	if (words.bad || !read_slot(&words, &card) || !record_word(uuid, card.uuid, sizeof card.uuid))
+		return hm_err_set(e, HM_EPROTO,
+				  "not \"<uuid> memory=<bytes> cores=<0..100> slot=<0..%d>[ mig=<uuid>]\"",
 				  HM_MAX_SLOTS_PER_CARD - 1);
-	card.cores = (unsigned)cores;
-	card.slot = (unsigned)slot;
 	for (size_t i = 0; i < c->card_count; i++) {
 		if (strcmp(c->cards[i].uuid, card.uuid) == 0)
 			return hm_err_set(e, HM_EPROTO, "%s stands twice", card.uuid);
@@ -165,12 +236,22 @@ static int read_card(struct piece v, void *into, struct hm_err *e)
 }
 
 static const struct record_key keys[] = {
-	{ "number", false, read_number },      { "state", false, read_state },
-	{ "pod_uid", false, read_pod_uid },    { "pod_namespace", false, read_pod_namespace },
-	{ "pod_name", false, read_pod_name },  { "container", false, read_container },
-	{ "resource", false, read_resource },  { "cdi", false, read_cdi },
-	{ "created_ms", false, read_created }, { "entry", false, read_entry },
-	{ "device", true, read_device },       { "card", true, read_card },
+	{ "number", false, read_number },
+	{ "state", false, read_state },
+	{ "pod_uid", false, read_pod_uid },
+	{ "pod_namespace", false, read_pod_namespace },
+	{ "pod_name", false, read_pod_name },
+	{ "container", false, read_container },
+	{ "resource", false, read_resource },
+	{ "cdi", false, read_cdi },
+	{ "created_ms", false, read_created },
+	{ "entry", false, read_entry },
+	{ "device", true, read_device },
+	{ "card", true, read_card },
+	{ "priority", false, read_priority, 2 },
+	{ "policy", false, read_policy, 2 },
+	{ "oversubscribe", false, read_oversubscribe, 2 },
+	{ "signature", false, read_signature, 2 },
 };
 
 int claim_parse(const char *text, size_t n, struct claim *out, struct hm_err *e)
@@ -179,7 +260,7 @@ int claim_parse(const char *text, size_t n, struct claim *out, struct hm_err *e)
 	struct reading reading = { out, 0 };
 	int r;
 
-	*out = (struct claim) { 0 };
+	*out = (struct claim) { .priority = 1 };
 	r = record_parse(&format, text, n, &reading, e);
 	if (r < 0)
 		claim_fini(out);

@@ -2,7 +2,7 @@
  * Format and versions: docs/contracts/claims.md. Text, one "key=value" a line, values of `text` kind escaped (\n,
  * \\ ...):
  *
- *     hami-vgpu-claim 1
+ *     hami-vgpu-claim 2                                                (1 is read: without the keys marked 2)
  *     number=17
  *     state=active
  *     pod_uid=... / pod_namespace=... / pod_name=... / container=...   (empty where not known)
@@ -11,7 +11,9 @@
  *     created_ms=1764447654123                                         (wall clock)
  *     device=<device id>                                               (one line each)
  *     entry=0                                                          (index among the pod's entries; 0 for slices)
- *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each)
+ *     priority=<0|1> policy=... oversubscribe=<0|1> signature=...      (2; a line each, as in the limit file;
+ *                                                                       the pod's accepted signature, may be empty)
+ *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each; 2: " mig=<uuid>" may follow)
  *     end
  */
 #ifndef HM_MODEL_CLAIM_TEXT_H
@@ -29,6 +31,7 @@
 enum {
 	CLAIM_MAX_DEVICES = HM_MAX_CARDS * HM_MAX_SLOTS_PER_CARD,
 	CLAIM_MAX_BYTES = 2 << 20, /* of a file; a reader refuses larger ones */
+	CLAIM_SIGNATURE_BYTES = 256,
 };
 
 enum claim_state {
@@ -37,8 +40,12 @@ enum claim_state {
 	CLAIM_ENDED      /* the holder is gone, the files are being removed */
 };
 
+/* As the limit file's policy. */
+enum claim_policy { CLAIM_POLICY_DEFAULT, CLAIM_POLICY_FORCE, CLAIM_POLICY_DISABLE };
+
 struct claim_card {
-	char uuid[HM_UUID_BYTES];
+	char uuid[HM_UUID_BYTES]; /* of the GPU */
+	char mig[HM_UUID_BYTES];  /* of the MIG device on it that the container gets; "": none */
 	uint64_t memory_bytes;
 	unsigned cores;
 	unsigned slot;
@@ -52,6 +59,10 @@ struct claim {
 	char cdi[64];
 	uint64_t created_ms;
 	unsigned entry;
+	unsigned priority; /* 0: high, 1: low, the usual */
+	enum claim_policy policy;
+	bool oversubscribe;
+	char signature[CLAIM_SIGNATURE_BYTES];
 	char (*devices)[HM_DEVICE_ID_BYTES]; /* owned */
 	size_t device_count;
 	struct claim_card cards[HM_MAX_CARDS];
@@ -67,6 +78,9 @@ void claim_write(const struct claim *c, struct str *out);
  */
 int claim_parse(const char *text, size_t n, struct claim *out, struct hm_err *e) HM_MUST_USE;
 
-const char *claim_state_name(enum claim_state state); /* "allocated", "active", "ended" */
+const char *claim_state_name(enum claim_state state);    /* "allocated", "active", "ended" */
+const char *claim_policy_name(enum claim_policy policy); /* "default", "force", "disable" */
+/* False for any other text. */
+bool claim_policy_of(const char *name, enum claim_policy *out) HM_MUST_USE;
 
 #endif

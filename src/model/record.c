@@ -8,33 +8,33 @@ static int no_form(struct hm_err *e, const struct record_format *f)
 }
 
 /* "<magic> <version>" */
-static int read_first_line(const struct record_format *f, struct cur *c, struct hm_err *e)
+static int read_first_line(const struct record_format *f, struct cur *c, uint64_t *version, struct hm_err *e)
 {
 	struct piece line = cur_line(c);
 	struct cur words = cur_of(line.p, line.n);
-	uint64_t version = 0;
 
 	cur_word(&words, f->magic);
 	cur_word(&words, " ");
-	if (c->bad || words.bad || !piece_u64(cur_rest(&words), UINT32_MAX, &version) || version == 0)
+	if (c->bad || words.bad || !piece_u64(cur_rest(&words), UINT32_MAX, version) || *version == 0)
 		return no_form(e, f);
-	if (version != f->version)
+	if (*version > f->version)
 		return hm_err_set(e, HM_EUNSUPPORTED,
 				  "line 1: %s version %llu was written by another release; this one reads version %u",
-				  f->magic, (unsigned long long)version, f->version);
+				  f->magic, (unsigned long long)*version, f->version);
 	return 0;
 }
 
-static const struct record_key *find_key(const struct record_format *f, struct piece name)
+static const struct record_key *find_key(const struct record_format *f, uint64_t version, struct piece name)
 {
 	for (size_t i = 0; i < f->key_count; i++) {
-		if (piece_is(name, f->keys[i].name))
+		if (f->keys[i].since <= version && piece_is(name, f->keys[i].name))
 			return &f->keys[i];
 	}
 	return NULL;
 }
 
-static int read_line(const struct record_format *f, struct piece line, uint32_t *seen, void *into, struct hm_err *e)
+static int read_line(const struct record_format *f, uint64_t version, struct piece line, uint32_t *seen, void *into,
+		     struct hm_err *e)
 {
 	struct cur c = cur_of(line.p, line.n);
 	struct piece name = cur_until(&c, '=');
@@ -44,7 +44,7 @@ static int read_line(const struct record_format *f, struct piece line, uint32_t 
 
 	if (c.bad)
 		return hm_err_set(e, HM_EPROTO, "neither \"key=value\" nor \"end\"");
-	key = find_key(f, name);
+	key = find_key(f, version, name);
 	if (key == NULL)
 		return hm_err_set(e, HM_EPROTO, "unknown key \"%.*s\"", (int)HM_MIN(name.n, (size_t)40), name.p);
 	bit = 1u << (key - f->keys);
@@ -55,10 +55,10 @@ static int read_line(const struct record_format *f, struct piece line, uint32_t 
 	return r < 0 ? hm_err_wrap(e, "%s", key->name) : 0;
 }
 
-static int check_complete(const struct record_format *f, uint32_t seen, struct hm_err *e)
+static int check_complete(const struct record_format *f, uint64_t version, uint32_t seen, struct hm_err *e)
 {
 	for (size_t i = 0; i < f->key_count; i++) {
-		if (!f->keys[i].repeats && (seen & 1u << i) == 0)
+		if (!f->keys[i].repeats && f->keys[i].since <= version && (seen & 1u << i) == 0)
 			return hm_err_set(e, HM_EPROTO, "%s is missing", f->keys[i].name);
 	}
 	return 0;
@@ -67,8 +67,9 @@ static int check_complete(const struct record_format *f, uint32_t seen, struct h
 int record_parse(const struct record_format *format, const char *text, size_t n, void *into, struct hm_err *e)
 {
 	struct cur c = cur_of(text, n);
+	uint64_t version = 0;
 	uint32_t seen = 0;
-	int r = read_first_line(format, &c, e);
+	int r = read_first_line(format, &c, &version, e);
 
 	if (r < 0)
 		return r;
@@ -79,13 +80,13 @@ int record_parse(const struct record_format *format, const char *text, size_t n,
 			return hm_err_set(e, HM_EPROTO, "line %zu: \"end\" is missing, the file is cut", number);
 		if (piece_is(line, "end"))
 			break;
-		r = read_line(format, line, &seen, into, e);
+		r = read_line(format, version, line, &seen, into, e);
 		if (r < 0)
 			return hm_err_wrap(e, "line %zu", number);
 	}
 	if (!cur_at_end(&c))
 		return hm_err_set(e, HM_EPROTO, "text behind \"end\"");
-	return check_complete(format, seen, e);
+	return check_complete(format, version, seen, e);
 }
 
 static int hex_digit(char c)

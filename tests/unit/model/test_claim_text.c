@@ -8,7 +8,7 @@
 
 #include "harness/sweep.h"
 
-static const char sample[] = "hami-vgpu-claim 1\n"
+static const char sample[] = "hami-vgpu-claim 2\n"
 			     "number=17\n"
 			     "state=active\n"
 			     "pod_uid=6c1f2f0e-8a53-4d9c-9a43-0c5a1b6f7e11\n"
@@ -20,10 +20,19 @@ static const char sample[] = "hami-vgpu-claim 1\n"
 			     "created_ms=1764447654123\n"
 			     "device=GPU-a::4\n"
 			     "device=GPU-b::0\n"
-			     "entry=0\n"
+			     "entry=3\n"
+			     "priority=0\n"
+			     "policy=force\n"
+			     "oversubscribe=1\n"
+			     "signature=v1.k.abc\n"
 			     "card=GPU-a memory=4026531840 cores=25 slot=4\n"
-			     "card=GPU-b memory=18446744073709551615 cores=100 slot=999\n"
+			     "card=GPU-b memory=18446744073709551615 cores=100 slot=999 mig=MIG-7\n"
 			     "end\n";
+
+/* As version 1 wrote it. */
+static const char old_sample[] = "hami-vgpu-claim 1\nnumber=17\nstate=active\npod_uid=u\npod_namespace=\npod_name=\n"
+				 "container=main\nresource=hami.com/vgpu\ncdi=\ncreated_ms=1\nentry=0\n"
+				 "card=GPU-a memory=1 cores=25 slot=4\nend\n";
 
 static void check_sample(const struct claim *c)
 {
@@ -36,7 +45,13 @@ static void check_sample(const struct claim *c)
 	assert_string_equal(c->resource, "hami.com/vgpu");
 	assert_string_equal(c->cdi, "hami.io/vgpu=v.17");
 	assert_int_equal(c->created_ms, 1764447654123);
-	assert_int_equal(c->entry, 0);
+	assert_int_equal(c->entry, 3);
+	assert_int_equal(c->priority, 0);
+	assert_int_equal(c->policy, CLAIM_POLICY_FORCE);
+	assert_true(c->oversubscribe);
+	assert_string_equal(c->signature, "v1.k.abc");
+	assert_string_equal(c->cards[0].mig, "");
+	assert_string_equal(c->cards[1].mig, "MIG-7");
 	assert_int_equal(c->device_count, 2);
 	assert_string_equal(c->devices[0], "GPU-a::4");
 	assert_string_equal(c->devices[1], "GPU-b::0");
@@ -67,6 +82,30 @@ static void test_read_and_write(void **state)
 	claim_fini(&c); /* twice is harmless */
 }
 
+static void test_version_1(void **state)
+{
+	hm_auto_str with = { 0 };
+	struct claim c;
+	struct hm_err e;
+
+	(void)state;
+	if (claim_parse(old_sample, sizeof old_sample - 1, &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(c.priority, 1);
+	assert_int_equal(c.policy, CLAIM_POLICY_DEFAULT);
+	assert_false(c.oversubscribe);
+	assert_string_equal(c.signature, "");
+	claim_fini(&c);
+	/* The new keys are none of version 1's, and version 2 needs them. */
+	str_add_n(&with, old_sample, sizeof old_sample - 1 - strlen("end\n"));
+	str_add(&with, "priority=1\nend\n");
+	assert_int_equal(claim_parse(str_text(&with), with.n, &c, &e), -HM_EPROTO);
+	assert_non_null(strstr(e.msg, "line 13: unknown key \"priority\""));
+	with.p[strlen("hami-vgpu-claim ")] = '2';
+	assert_int_equal(claim_parse(str_text(&with), with.n, &c, &e), -HM_EPROTO);
+	assert_non_null(strstr(e.msg, "policy is missing"));
+}
+
 /* A file cut anywhere is refused, but for its last newline. */
 static void test_cut(void **state)
 {
@@ -88,12 +127,12 @@ static void test_bad_lines(void **state)
 		int code;
 		const char *says;
 	} rows[] = {
-		{ "hami-vgpu-claim 1", "hami-vgpu-claim 2", -HM_EUNSUPPORTED, "version 2" },
+		{ "hami-vgpu-claim 2", "hami-vgpu-claim 3", -HM_EUNSUPPORTED, "version 3" },
 		{ "number=17", "number=-1", -HM_EPROTO, "line 2: number: not a number" },
 		{ "number=17", "number=18446744073709551616", -HM_EPROTO, "line 2: number" },
 		{ "state=active", "state=busy", -HM_EPROTO, "line 3: state: none of allocated" },
-		{ "entry=0", "entry=4294967296", -HM_EPROTO, "line 13: entry" },
-		{ "entry=0", "colour=red", -HM_EPROTO, "line 13: unknown key \"colour\"" },
+		{ "entry=3", "entry=4294967296", -HM_EPROTO, "line 13: entry" },
+		{ "entry=3", "colour=red", -HM_EPROTO, "line 13: unknown key \"colour\"" },
 		{ "container=main", "container=\\z", -HM_EPROTO, "line 7: container: bad escape" },
 		{ "device=GPU-b::0",
 		  "device="
@@ -101,15 +140,24 @@ static void test_bad_lines(void **state)
 		  "9",
 		  -HM_EPROTO, "line 12: device" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=101 slot=4", -HM_EPROTO,
-		  "line 14: card: not \"<uuid>" },
+		  "line 18: card: not \"<uuid>" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1000", -HM_EPROTO,
-		  "line 14: card" },
+		  "line 18: card" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 x=1", -HM_EPROTO,
-		  "line 14: card" },
+		  "line 18: card" },
+		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=", -HM_EPROTO,
+		  "line 18: card" },
+		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=a b",
+		  -HM_EPROTO, "line 18: card" },
+		{ "priority=0", "priority=2", -HM_EPROTO, "line 14: priority: not a number between 0 and 1" },
+		{ "policy=force", "policy=off", -HM_EPROTO, "line 15: policy: none of default, force, disable" },
+		{ "policy=force", "policy=forceforceforceforce", -HM_EPROTO, "line 15: policy: none of" },
+		{ "oversubscribe=1", "oversubscribe=yes", -HM_EPROTO, "line 16: oversubscribe: not a number" },
+		{ "policy=force", "priority=0", -HM_EPROTO, "line 15: priority: stands twice" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-b memory=1 cores=1 slot=1", -HM_EPROTO,
 		  "GPU-b stands twice" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card= memory=1 cores=1 slot=1", -HM_EPROTO,
-		  "line 14: card" },
+		  "line 18: card" },
 	};
 
 	(void)state;
@@ -180,9 +228,13 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_and_write), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_bad_lines),      cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_state_names),    cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_read_and_write),
+		cmocka_unit_test(test_version_1),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_state_names),
+		cmocka_unit_test(test_sweep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
