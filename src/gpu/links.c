@@ -2,7 +2,7 @@
  *  1. each active NVLink of a card leads to another card (its PCI address), or to an NVSwitch;
  *  2. two cards have the NVLinks that lead straight from one to the other, and through the switches as many as the card
  *     with fewer has (an NVSwitch joins all cards at full width);
- *  3. cards without any have their place in the PCIe tree. */
+ *  3. every two cards have their path in the PCIe tree, which is all that joins those without NVLinks. */
 #include "gpu/driver.h"
 
 #include <string.h>
@@ -70,6 +70,18 @@ static enum link_kind pcie_path(struct gpu_driver *d, struct nvml_device *a, str
 	}
 }
 
+/* From card i to card j; its opposite differs in `direct` alone. */
+static struct card_link link_between(const struct card_ends *ends, size_t i, size_t j, enum link_kind path)
+{
+	/* A sick card may know only one of the two directions. */
+	unsigned direct = HM_MAX(ends[i].to[j], ends[j].to[i]);
+	unsigned switched = HM_MIN(ends[i].to_switch, ends[j].to_switch);
+	unsigned nvlinks = direct + switched;
+
+	return (struct card_link) { nvlinks > 0 ? LINK_NVLINK : path, (uint8_t)nvlinks, path, (uint8_t)ends[i].to[j],
+				    (uint8_t)switched };
+}
+
 void links_read(struct gpu_driver *d, struct nvml_device *const *handles, struct inventory *inv)
 {
 	struct card_ends ends[HM_MAX_CARDS] = { 0 };
@@ -78,15 +90,10 @@ void links_read(struct gpu_driver *d, struct nvml_device *const *handles, struct
 		read_ends(d, handles[i], inv, &ends[i]);
 	for (size_t i = 0; i < inv->count; i++) {
 		for (size_t j = 0; j < i; j++) {
-			/* A sick card may know only one of the two directions. */
-			unsigned direct = HM_MAX(ends[i].to[j], ends[j].to[i]);
-			unsigned switched = HM_MIN(ends[i].to_switch, ends[j].to_switch);
-			unsigned nvlinks = direct + switched;
-			struct card_link link = { LINK_NVLINK, (uint8_t)nvlinks };
+			enum link_kind path = pcie_path(d, handles[i], handles[j]);
 
-			if (nvlinks == 0)
-				link.kind = pcie_path(d, handles[i], handles[j]);
-			inv->links[i * inv->count + j] = inv->links[j * inv->count + i] = link;
+			inv->links[i * inv->count + j] = link_between(ends, i, j, path);
+			inv->links[j * inv->count + i] = link_between(ends, j, i, path);
 		}
 	}
 }

@@ -44,6 +44,8 @@ static int read_memory(struct gpu_driver *d, struct nvml_device *handle, struct 
 	struct nvml_memory_v2 v2 = { .version = NVML_MEMORY_V2 };
 	int result = d->nvmlDeviceGetMemoryInfo(handle, &memory);
 
+	if (result == NVML_ERROR_NOT_SUPPORTED) /* its memory is the machine's: an administrator says how much */
+		return 0;
 	if (result != NVML_SUCCESS)
 		return driver_error(d, result, "nvmlDeviceGetMemoryInfo", e);
 	card->memory_bytes = memory.total;
@@ -121,6 +123,12 @@ static void read_rest(struct gpu_driver *d, struct nvml_device *handle, struct c
 		NVML(d, nvmlDeviceGetMigMode, handle, &mig, &pending) == NVML_SUCCESS && mig == NVML_DEVICE_MIG_ENABLE;
 }
 
+/* The small card of a DGX Station, which no plugin of NVIDIA's or HAMi's offers. */
+static bool is_display(const struct card *card)
+{
+	return strcmp(card->model, "DGX Display") == 0 || strcmp(card->model, "NVIDIA DGX Display") == 0;
+}
+
 static int read_card(struct gpu_driver *d, unsigned index, struct inventory *inv, struct nvml_device **handle,
 		     struct hm_err *e)
 {
@@ -138,6 +146,8 @@ static int read_card(struct gpu_driver *d, unsigned index, struct inventory *inv
 	if (inventory_find(inv, card.uuid) != NULL)
 		return hm_err_set(e, HM_EEXIST, "its UUID %s is another card's too", card.uuid);
 	read_rest(d, *handle, &card);
+	if (is_display(&card))
+		return hm_err_set(e, HM_EUNSUPPORTED, "%s only drives a display", card.model);
 	inv->cards[inv->count++] = card;
 	return 0;
 }

@@ -51,7 +51,8 @@ static bool links_equal(const struct inventory *a, const struct inventory *b)
 		for (size_t j = 0; j < a->count; j++) {
 			struct card_link x = inventory_link(a, i, j), y = inventory_link(b, i, j);
 
-			if (x.kind != y.kind || x.nvlinks != y.nvlinks)
+			if (x.kind != y.kind || x.nvlinks != y.nvlinks || x.path != y.path || x.direct != y.direct ||
+			    x.switched != y.switched)
 				return false;
 		}
 	}

@@ -22,9 +22,14 @@ enum link_kind { /* closer is larger */
 		 LINK_NVLINK /* count in `nvlinks` */
 };
 
+/* From one card (the row) to another. */
 struct card_link {
 	enum link_kind kind;
 	uint8_t nvlinks; /* number of NVLinks between the two, 0 where kind is not LINK_NVLINK */
+	/* What kind and nvlinks are made of, for scores that count differently (model/score.h). */
+	enum link_kind path; /* in the PCIe tree, whatever else joins them */
+	uint8_t direct;      /* NVLinks straight to the other, as this card says; the other may say another number */
+	uint8_t switched;    /* NVLinks to switches, of the card with fewer */
 };
 
 struct card {
@@ -33,7 +38,7 @@ struct card {
 	char pci_bus_id[32];      /* "00000000:3B:00.0" */
 	unsigned index;           /* NVML's */
 	unsigned minor;           /* /dev/nvidia<minor> */
-	uint64_t memory_bytes;    /* total, as NVML gives it */
+	uint64_t memory_bytes;    /* total, as NVML gives it; 0: it cannot tell */
 	uint64_t reserved_bytes;  /* of it kept by driver and firmware, never for programs; 0 where NVML does not say */
 	int numa_node;            /* -1: unknown */
 	bool mig_enabled;

@@ -86,7 +86,7 @@ int slots_new(const struct inventory *inv, const struct slots_config *config, st
 	s->inv = inv;
 	s->slicing = config->slicing;
 	for (size_t i = 0; i < inv->count; i++) {
-		if (inv->cards[i].mig_enabled)
+		if (inv->cards[i].mig_enabled || inv->cards[i].memory_bytes == 0)
 			continue;
 		r = cut_card(&inv->cards[i], config, &s->cards[s->count], e);
 		if (r < 0)

@@ -38,8 +38,8 @@ struct slot_card {
 struct slots; /* the cut of a whole inventory */
 
 /* -HM_EINVAL where the slots of a card ask for more memory than it has; the message names card and both numbers. The
- * inventory is borrowed for the object's life. Cards in MIG mode are left out: without an instance CUDA finds no device
- * there. */
+ * inventory is borrowed for the object's life. Cards in MIG mode are left out (without an instance CUDA finds no device
+ * there), and those whose memory is not known. */
 int slots_new(const struct inventory *inv, const struct slots_config *config, struct slots **out,
 	      struct hm_err *e) HM_MUST_USE;
 void slots_free(struct slots *s);

@@ -133,6 +133,42 @@ static void test_missing_data(void **state)
 	}
 }
 
+/* A card whose memory is the machine's serves: how much it may have is for others to say. */
+static void test_no_memory_of_its_own(void **state)
+{
+	struct fake *fake = fake_load(FAKE_NVML);
+	hm_auto(gpu_driver) *d = open_fake(FAKE_NVML);
+	hm_auto(inventory) *inv = NULL;
+
+	(void)state;
+	fake_node(fake, 2);
+	fake_fault(fake, "nvmlDeviceGetMemoryInfo", 1, NVML_ERROR_NOT_SUPPORTED);
+	inv = scan(d);
+	assert_int_equal(inv->count, 2);
+	assert_int_not_equal(inv->cards[0].memory_bytes, 0);
+	assert_int_equal(inv->cards[1].memory_bytes, 0);
+}
+
+static void test_a_display_card_is_left_out(void **state)
+{
+	static const char *const names[] = { "DGX Display", "NVIDIA DGX Display" };
+	struct fake *fake = fake_load(FAKE_NVML);
+	hm_auto(gpu_driver) *d = open_fake(FAKE_NVML);
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(names); i++) {
+		hm_auto(inventory) *inv = NULL;
+
+		fake_node(fake, 2);
+		snprintf(fake->cards[0].name, sizeof fake->cards[0].name, "%s", names[i]);
+		inv = scan(d);
+		assert_int_equal(inv->count, 1);
+		assert_int_equal(inv->cards[0].index, 1);
+		assert_int_equal(inv->skipped_count, 1);
+		assert_non_null(strstr(inv->skipped[0], "only drives a display"));
+	}
+}
+
 static void test_old_library(void **state)
 {
 	struct fake *fake = fake_load(FAKE_NVML_OLD);
@@ -158,22 +194,70 @@ static void test_links(void **state)
 		unsigned ancestor;
 		enum link_kind kind;
 		unsigned nvlinks;
+		enum link_kind path;
+		unsigned there, back, switched;
 	} rows[] = {
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 0, LINK_BOARD, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 10, LINK_SINGLE_SWITCH, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 20, LINK_MULTI_SWITCH, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 30, LINK_HOSTBRIDGE, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 40, LINK_NODE, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 50, LINK_SYSTEM, 0 },
-		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 99, LINK_NONE, 0 },
-		{ { { 1, 1, -3, -3, -3, -3 }, { 0, 0, -3, -3, -3, -3 } }, 50, LINK_NVLINK, 2 },
-		{ { { 1, 1, 1, -3, 2, -3 }, { -3, 0, 0, -3, -3, -3 } }, 50, LINK_NVLINK, 3 }, /* one side knows more */
-		{ { { -1, -1, -1, -1, -1, -1 }, { -1, -1, -3, -1, -1, -1 } }, 50, LINK_NVLINK, 5 }, /* by the switch */
-		{ { { -1, -1, 1, -3, -3, -3 }, { 0, -1, -3, -3, -3, -3 } }, 50, LINK_NVLINK, 2 },
-		{ { { -1, -1, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 40, LINK_NODE, 0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 0, LINK_BOARD, 0, LINK_BOARD, 0, 0, 0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } },
+		  10,
+		  LINK_SINGLE_SWITCH,
+		  0,
+		  LINK_SINGLE_SWITCH,
+		  0,
+		  0,
+		  0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } },
+		  20,
+		  LINK_MULTI_SWITCH,
+		  0,
+		  LINK_MULTI_SWITCH,
+		  0,
+		  0,
+		  0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } },
+		  30,
+		  LINK_HOSTBRIDGE,
+		  0,
+		  LINK_HOSTBRIDGE,
+		  0,
+		  0,
+		  0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 40, LINK_NODE, 0, LINK_NODE, 0, 0, 0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } },
+		  50,
+		  LINK_SYSTEM,
+		  0,
+		  LINK_SYSTEM,
+		  0,
+		  0,
+		  0 },
+		{ { { -3, -3, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 99, LINK_NONE, 0, LINK_NONE, 0, 0, 0 },
+		{ { { 1, 1, -3, -3, -3, -3 }, { 0, 0, -3, -3, -3, -3 } }, 50, LINK_NVLINK, 2, LINK_SYSTEM, 2, 2, 0 },
+		{ { { 1, 1, 1, -3, 2, -3 }, { -3, 0, 0, -3, -3, -3 } },
+		  50,
+		  LINK_NVLINK,
+		  3,
+		  LINK_SYSTEM,
+		  3,
+		  2,
+		  0 }, /* one side knows more */
+		{ { { -1, -1, -1, -1, -1, -1 }, { -1, -1, -3, -1, -1, -1 } },
+		  50,
+		  LINK_NVLINK,
+		  5,
+		  LINK_SYSTEM,
+		  0,
+		  0,
+		  5 }, /* by the switch */
+		{ { { -1, -1, 1, -3, -3, -3 }, { 0, -1, -3, -3, -3, -3 } }, 50, LINK_NVLINK, 2, LINK_SYSTEM, 1, 1, 1 },
+		{ { { -1, -1, -3, -3, -3, -3 }, { -3, -3, -3, -3, -3, -3 } }, 40, LINK_NODE, 0, LINK_NODE, 0, 0, 0 },
 		{ { { -2, -2, -3, -3, -3, -3 }, { -2, -2, -3, -3, -3, -3 } },
 		  40,
 		  LINK_NODE,
+		  0,
+		  LINK_NODE,
+		  0,
+		  0,
 		  0 }, /* who knows where to */
 	};
 	struct fake *fake = fake_load(FAKE_NVML);
@@ -191,6 +275,11 @@ static void test_links(void **state)
 			fake->cards[2].links[j].to = j < 4 ? -1 : -3;
 		}
 		inv = scan(d);
+		assert_int_equal(inventory_link(inv, 0, 1).path, rows[i].path);
+		assert_int_equal(inventory_link(inv, 1, 0).path, rows[i].path);
+		assert_int_equal(inventory_link(inv, 0, 1).direct, rows[i].there);
+		assert_int_equal(inventory_link(inv, 1, 0).direct, rows[i].back);
+		assert_int_equal(inventory_link(inv, 0, 1).switched, rows[i].switched);
 		if (inventory_link(inv, 0, 1).kind != rows[i].kind ||
 		    inventory_link(inv, 1, 0).nvlinks != rows[i].nvlinks)
 			fail_msg("row %zu: kind %d, %d links", i, inventory_link(inv, 0, 1).kind,
@@ -314,10 +403,16 @@ static void test_sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),         cmocka_unit_test(test_one_sick_card),
-		cmocka_unit_test(test_missing_data), cmocka_unit_test(test_old_library),
-		cmocka_unit_test(test_links),        cmocka_unit_test(test_numa),
-		cmocka_unit_test(test_odd_answers),  cmocka_unit_test(test_no_cards),
+		cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_one_sick_card),
+		cmocka_unit_test(test_missing_data),
+		cmocka_unit_test(test_old_library),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_no_memory_of_its_own),
+		cmocka_unit_test(test_a_display_card_is_left_out),
+		cmocka_unit_test(test_numa),
+		cmocka_unit_test(test_odd_answers),
+		cmocka_unit_test(test_no_cards),
 		cmocka_unit_test(test_sweep),
 	};
 

@@ -165,15 +165,17 @@ static void test_too_many_cards(void **state)
 	assert_int_equal(slots_new(inv, &config, &s, &e), -HM_ELIMIT);
 }
 
-static void test_mig_card_is_left_out(void **state)
+/* In MIG mode, or of unknown memory. */
+static void test_a_card_that_cannot_be_cut_is_left_out(void **state)
 {
-	hm_auto(inventory) *inv = make_inventory(3, 1000);
+	hm_auto(inventory) *inv = make_inventory(4, 1000);
 	hm_auto(slots) *s = NULL;
 	struct slot_ref r = { 9, 9 };
 	struct hm_err e;
 
 	(void)state;
 	inv->cards[1].mig_enabled = true;
+	inv->cards[3].memory_bytes = 0;
 	s = cut(inv, 2, 0);
 	assert_int_equal(slots_card_count(s), 2);
 	assert_int_equal(slots_total(s), 4);
@@ -322,7 +324,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_too_small_card),
 		cmocka_unit_test(test_too_many_cards),
-		cmocka_unit_test(test_mig_card_is_left_out),
+		cmocka_unit_test(test_a_card_that_cannot_be_cut_is_left_out),
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_grant),
 		cmocka_unit_test(test_grant_refused),
