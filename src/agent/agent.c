@@ -13,18 +13,18 @@
 #include "agent/health.h"
 #include "agent/holders.h"
 #include "agent/library.h"
-#include "agent/node_file.h"
+#include "agent/offer_slices.h"
 #include "agent/paths.h"
 #include "agent/pending.h"
 #include "agent/pod_names.h"
 #include "agent/reconcile.h"
-#include "agent/registrar.h"
+#include "agent/resource.h"
 #include "agent/sampler.h"
 #include "agent/selftest.h"
-#include "agent/service.h"
 #include "agent/state_lock.h"
 #include "agent/sweep.h"
 #include "base/log.h"
+#include "contract/host.h"
 
 enum {
 	STOP_MS = 400, /* for NVML to be closed; then the process ends without */
@@ -45,8 +45,7 @@ struct agent {
 	struct pending *pending;
 	struct edits *edits;
 	struct fleet *fleet;
-	struct service *service;
-	struct registrar *registrar;
+	struct resource *resource;
 	struct reconcile *reconcile;
 	struct sweep *sweep;
 	struct hami_monitor *monitor; /* NULL: not wanted */
@@ -74,8 +73,7 @@ static void begin_stop(struct agent *a)
 	if (a->stopping)
 		return;
 	a->stopping = true;
-	registrar_free(HM_STEAL(a->registrar));
-	a->health_sources.registrar = NULL;
+	resource_stop(a->resource);
 	http_server_free(HM_STEAL(a->health));
 	driver_stop(a->driver, on_closed, a);
 	loop_timer_arm(a->stop, STOP_MS);
@@ -95,27 +93,6 @@ static void fail(struct agent *a, const struct hm_err *e)
 
 /* ---- the cards */
 
-static void offer(struct agent *a, struct dp_plugin *plugin)
-{
-	struct fleet_devices devices;
-	struct hm_err e;
-
-	if (a->fleet == NULL || plugin == NULL)
-		return;
-	if (fleet_list_devices(a->fleet, a->options->enable_topology, &devices, &e) < 0) {
-		log_error("cannot list the devices", KV_ERR(&e));
-		return;
-	}
-	if (dp_set_devices(plugin, devices.items, devices.count, &e) < 0)
-		log_error("cannot tell the kubelet our devices", KV_ERR(&e));
-	fleet_devices_fini(&devices);
-}
-
-static void on_served(void *arg, struct dp_plugin *plugin)
-{
-	offer(arg, plugin);
-}
-
 static void on_registered(void *arg)
 {
 	struct agent *a = arg;
@@ -123,47 +100,27 @@ static void on_registered(void *arg)
 	pod_names_new_kubelet(a->names);
 }
 
-static void log_cards(const struct agent *a, const struct inventory *scanned)
+static void log_left_out(const struct inventory *scanned)
 {
-	const struct slots *slots = fleet_slots(a->fleet);
-
-	for (size_t i = 0; i < slots_card_count(slots); i++) {
-		const struct slot_card *c = slots_card(slots, i);
-
-		log_info(fleet_is_healthy(a->fleet, c->card) ? "card" : "card is lost", KV("uuid", c->card->uuid),
-			 KV("model", c->card->model), KV_U64("slots", c->slots),
-			 KV_U64("slot_mib", c->slot_memory_bytes >> 20), KV_U64("slot_cores", c->slot_cores),
-			 KV_U64("unused_mib", c->unused_memory_bytes >> 20), KV_I64("numa", c->card->numa_node));
-		if (c->unbacked_memory_bytes > 0 && !a->options->oversubscribe)
-			log_warn("the driver keeps memory that the slots promise: the last of them cannot be had in "
-				 "full",
-				 KV("uuid", c->card->uuid), KV_U64("mib", c->unbacked_memory_bytes >> 20));
-	}
-	for (size_t i = 0; scanned != NULL && i < scanned->count; i++)
-		if (scanned->cards[i].mig_enabled)
-			log_warn("a card in MIG mode is not offered", KV("uuid", scanned->cards[i].uuid));
 	for (size_t i = 0; scanned != NULL && i < scanned->skipped_count; i++)
 		log_warn("a card is left out", KV("why", scanned->skipped[i]));
 }
 
-/* Takes the new cards if they differ from the old. The service must never see a fleet that is gone. */
+/* Takes the new cards if they differ from the old. No part must ever see a fleet that is gone. */
 static int update_fleet(struct agent *a, const struct inventory *scanned, struct hm_err *e)
 {
-	const struct slots_config config = agent_slots_config(a->options);
 	hm_auto(fleet) *before = NULL;
 	hm_auto(fleet) *fresh = NULL;
 
-	if (fleet_new(a->fleet, scanned, &config, &fresh, e) < 0)
+	if (fleet_new(a->fleet, scanned, &fresh, e) < 0)
 		return -e->code;
 	if (a->fleet != NULL && fleet_equal(a->fleet, fresh))
 		return 0;
+	if (resource_take(a->resource, fresh, e) < 0)
+		return -e->code;
 	before = a->fleet;
 	a->fleet = HM_STEAL(fresh);
-	service_set_fleet(a->service, a->fleet);
-	log_cards(a, scanned);
-	if (node_file_write(&a->paths, a->options, fleet_slots(a->fleet), e) < 0)
-		log_warn("the node file is not written; hami-smi shows old cards", KV_ERR(e));
-	offer(a, a->registrar != NULL ? registrar_plugin(a->registrar) : NULL);
+	log_left_out(scanned);
 	return 0;
 }
 
@@ -208,18 +165,10 @@ static void on_scanned(void *arg, const struct inventory *inv, const struct hm_e
 			log_error("the cards have changed and cannot be cut; the old ones stay", KV_ERR(&e));
 		return;
 	}
-	registrar_start(a->registrar);
+	resource_start(a->resource);
 }
 
 /* ---- parts calling parts */
-
-static void on_watchers(void *arg, size_t watchers)
-{
-	struct agent *a = arg;
-
-	if (a->registrar != NULL)
-		registrar_watchers(a->registrar, watchers);
-}
 
 static void on_started(void *arg)
 {
@@ -275,7 +224,7 @@ static int open_state(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (claims_open(a->paths.claims.s, &a->claims, e) < 0)
 		return -e->code;
-	used = reconcile_max_number(&a->paths, a->options->resource_name);
+	used = reconcile_max_number(&a->paths);
 	used = HM_MAX(used, claims_max_number(a->claims));
 	if (counter_open(a->paths.counter.s, used + 1, &a->counter, e) < 0)
 		return -e->code;
@@ -301,12 +250,30 @@ static int make_loop(struct agent *a, struct hm_err *e)
 	return worker_new(a->loop, &a->worker, e);
 }
 
+static int make_resource(struct agent *a, struct hm_err *e)
+{
+	const struct resource_config config = { .service = { .options = a->options,
+							     .paths = &a->paths,
+							     .claims = a->claims,
+							     .counter = a->counter,
+							     .pending = a->pending,
+							     .edits = a->edits,
+							     .started = on_started,
+							     .arg = a },
+						.socket = HM_PLUGIN_SOCKET,
+						.started_ms = a->started_ms,
+						.registered = on_registered,
+						.arg = a };
+	struct offer *offer;
+
+	if (offer_slices_new(a->options, &a->paths, a->claims, &offer, e) < 0)
+		return -e->code;
+	return resource_new(a->loop, offer, &config, &a->resource, e);
+}
+
 static int make_parts(struct agent *a, struct hm_err *e)
 {
-	const struct service_config service = { a->options, &a->paths,  a->claims,   a->counter, a->pending,
-						a->edits,   on_started, on_watchers, a };
 	struct reconcile_config reconcile = { .paths = &a->paths,
-					      .resource = a->options->resource_name,
 					      .claims = a->claims,
 					      .counter = a->counter,
 					      .worker = a->worker,
@@ -314,20 +281,11 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	struct sampler_config sampler = {
 		.proc = "/proc", .paths = &a->paths, .claims = a->claims, .driver = a->driver, .worker = a->worker
 	};
-	struct registrar_config registrar = { .paths = &a->paths,
-					      .resource = a->options->resource_name,
-					      .started_ms = a->started_ms,
-					      .served = on_served,
-					      .registered = on_registered,
-					      .arg = a };
 
-	if (service_new(a->loop, &service, &a->service, e) < 0 ||
+	if (make_resource(a, e) < 0 ||
 	    pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e) < 0)
 		return -e->code;
-	registrar.handlers = service_handlers(a->service);
 	reconcile.names = a->names;
-	if (registrar_new(a->loop, &registrar, &a->registrar, e) < 0)
-		return -e->code;
 	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
 		return -e->code;
 	if (a->options->hami_monitor_dir != NULL &&
@@ -349,7 +307,7 @@ static int start(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (open_state(a, e) < 0 || make_parts(a, e) < 0)
 		return -e->code;
-	a->health_sources = (struct health_sources) { a->registrar, a->driver, a->service };
+	a->health_sources = (struct health_sources) { a->resource, a->driver };
 	if (a->options->healthz_bind_address != NULL &&
 	    health_serve(a->loop, a->options->healthz_bind_address, &a->health_sources, &a->health, e) < 0)
 		return -e->code;
@@ -362,8 +320,7 @@ static void take_down(struct agent *a)
 	bool ended = worker_free(a->worker, JOIN_MS);
 
 	http_server_free(a->health);
-	registrar_free(HM_STEAL(a->registrar));
-	service_free(a->service);
+	resource_free(a->resource);
 	sweep_free(a->sweep);
 	hami_monitor_free(a->monitor);
 	reconcile_free(a->reconcile);

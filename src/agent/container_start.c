@@ -1,13 +1,10 @@
 #include "agent/container_start.h"
 
-#include "agent/allocate.h"
 #include "agent/holders.h"
 #include "agent/prestart.h"
 #include "base/log.h"
 #include "contract/host.h"
-#include "contract/names.h"
 #include "core/fmt.h"
-#include "io/loop.h"
 #include "kubelet/checkpoint.h"
 
 /* /proc is looked through only if a claim of another pod shares a slot. */
@@ -39,28 +36,12 @@ static int check_holders(const struct container_start_tools *t, const struct pre
 	return r;
 }
 
-/* The claim as it was, sizes included: a change of the configuration does not resize a pod that runs. Else made from
- * the ids. */
-static int claim_for(const struct container_start_tools *t, const struct prestart_target *target,
-		     const char *const *ids, size_t count, struct claim *out, struct hm_err *e)
-{
-	const struct claim *old = claims_find(t->binding.claims, target->number);
-
-	if (old != NULL && claim_has_set(old, ids, count))
-		return claim_copy(old, out, e);
-	if (allocate_claim(t->slots, t->resource, ids, count, target->number, out, NULL, e) < 0)
-		return -e->code;
-	out->created_ms = clock_wall_ms();
-	hm_fmt(out->cdi, sizeof out->cdi, HM_CDI_KIND "=" HM_CDI_DEVICE_PREFIX "%llu",
-	       (unsigned long long)target->number);
-	return 0;
-}
-
 static int start_one(const struct container_start_tools *t, const struct prestart_target *target,
 		     const char *const *ids, size_t count, struct hm_err *e)
 {
 	struct claim c;
-	int r = claim_for(t, target, ids, count, &c, e);
+	int r = t->offer->class->start(t->offer, target, ids, count, claims_find(t->binding.claims, target->number), &c,
+				       e);
 
 	if (r < 0)
 		return r;
@@ -73,6 +54,8 @@ static int start_one(const struct container_start_tools *t, const struct prestar
 	claim_fini(&c);
 	if (r < 0)
 		return r;
+	if (t->offer->class->started != NULL)
+		t->offer->class->started(t->offer, claims_find(t->binding.claims, target->number));
 	pending_remove(t->binding.pending, target->number);
 	log_v(1, "ready to start", KV_U64("number", target->number), KV("pod_uid", target->pod_uid),
 	      KV("container", target->container));
@@ -83,17 +66,17 @@ int container_start(const struct container_start_tools *t, const char *const *id
 {
 	struct prestart_target targets[PRESTART_MAX_TARGETS];
 	hm_auto(checkpoint) *checkpoint = NULL;
-	struct prestart_facts facts = { NULL, NULL, t->resource, t->binding.claims, t->binding.pending };
+	struct prestart_facts facts = { NULL, NULL, t->offer->resource, t->binding.claims, t->binding.pending };
 	struct hm_err why = { 0 };
 	size_t target_count;
 
-	if (checkpoint_read(t->binding.paths->checkpoint.s, t->resource, &checkpoint, &why) < 0)
+	if (checkpoint_read(t->binding.paths->checkpoint.s, t->offer->resource, &checkpoint, &why) < 0)
 		log_warn("the kubelet's checkpoint cannot be read; going by the Allocate calls that are remembered",
 			 KV_ERR(&why));
 	facts.checkpoint = checkpoint;
 	facts.checkpoint_trouble = why.msg;
 	if (prestart_find(&facts, ids, count, targets, &target_count, e) < 0 ||
-	    check_holders(t, &facts, ids, count, targets, target_count, e) < 0)
+	    (t->offer->class->ids_are_held && check_holders(t, &facts, ids, count, targets, target_count, e) < 0))
 		return -e->code;
 	for (size_t i = 0; i < target_count; i++)
 		if (start_one(t, &targets[i], ids, count, e) < 0)

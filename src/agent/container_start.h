@@ -6,13 +6,12 @@
 #include <stddef.h>
 
 #include "agent/binding.h"
+#include "agent/offer.h"
 #include "core/err.h"
-#include "model/slots.h"
 
 struct container_start_tools {
 	struct binding_tools binding;
-	const struct slots *slots;
-	const char *resource;
+	struct offer *offer;
 };
 
 /* -HM_EAGAIN where trying again soon may help; the message is what the pod's owner reads in its events. */

@@ -8,7 +8,6 @@
 struct fleet {
 	struct inventory *inventory;
 	bool healthy[HM_MAX_CARDS]; /* by place in the inventory */
-	struct slots *slots;
 };
 
 /* Where each card of the union comes from. */
@@ -45,8 +44,7 @@ static int fill(struct inventory *inv, const struct source *from, size_t n, stru
 	return 0;
 }
 
-int fleet_new(const struct fleet *before, const struct inventory *scanned, const struct slots_config *config,
-	      struct fleet **out, struct hm_err *e)
+int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out, struct hm_err *e)
 {
 	hm_auto(fleet) *f = calloc(1, sizeof *f);
 	struct source from[HM_MAX_CARDS];
@@ -63,8 +61,6 @@ int fleet_new(const struct fleet *before, const struct inventory *scanned, const
 	}
 	for (size_t i = 0; i < n; i++)
 		f->healthy[i] = from[i].in == scanned;
-	if (slots_new(f->inventory, config, &f->slots, e) < 0)
-		return -e->code;
 	*out = HM_STEAL(f);
 	return 0;
 }
@@ -73,14 +69,8 @@ void fleet_free(struct fleet *f)
 {
 	if (f == NULL)
 		return;
-	slots_free(f->slots);
 	inventory_free(f->inventory);
 	free(f);
-}
-
-const struct slots *fleet_slots(const struct fleet *f)
-{
-	return f->slots;
 }
 
 const struct inventory *fleet_inventory(const struct fleet *f)
@@ -98,27 +88,13 @@ bool fleet_equal(const struct fleet *a, const struct fleet *b)
 	return inventory_equal(a->inventory, b->inventory) && memcmp(a->healthy, b->healthy, sizeof a->healthy) == 0;
 }
 
-int fleet_list_devices(const struct fleet *f, bool topology, struct fleet_devices *out, struct hm_err *e)
+int fleet_devices_init(size_t room, struct fleet_devices *out, struct hm_err *e)
 {
-	size_t total = slots_total(f->slots);
-
-	*out = (struct fleet_devices) { calloc(total + 1, sizeof *out->items), 0, calloc(total + 1, sizeof *out->ids) };
-	if (out->items == NULL || out->ids == NULL) {
-		fleet_devices_fini(out);
-		return hm_err_set(e, HM_ENOMEM, "list of devices");
-	}
-	for (unsigned c = 0; c < slots_card_count(f->slots); c++) {
-		const struct slot_card *card = slots_card(f->slots, c);
-
-		for (unsigned number = 0; number < card->slots; number++) {
-			char *id = out->ids[out->count];
-
-			slot_id_format(f->slots, (struct slot_ref) { c, number }, id);
-			out->items[out->count++] = (struct dp_device) { id, fleet_is_healthy(f, card->card),
-									topology ? card->card->numa_node : -1 };
-		}
-	}
-	return 0;
+	*out = (struct fleet_devices) { calloc(room + 1, sizeof *out->items), 0, calloc(room + 1, sizeof *out->ids) };
+	if (out->items != NULL && out->ids != NULL)
+		return 0;
+	fleet_devices_fini(out);
+	return hm_err_set(e, HM_ENOMEM, "list of devices");
 }
 
 void fleet_devices_fini(struct fleet_devices *d)

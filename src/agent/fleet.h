@@ -9,28 +9,27 @@
 #include "core/err.h"
 #include "kubelet/device_plugin.h"
 #include "model/inventory.h"
-#include "model/slots.h"
 
 struct fleet;
 
-/* `before` may be NULL; `scanned` NULL: no card answers any more. -HM_EINVAL as slots_new. */
-int fleet_new(const struct fleet *before, const struct inventory *scanned, const struct slots_config *config,
-	      struct fleet **out, struct hm_err *e) HM_MUST_USE;
+/* `before` may be NULL; `scanned` NULL: no card answers any more. */
+int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out,
+	      struct hm_err *e) HM_MUST_USE;
 void fleet_free(struct fleet *f);
 HM_DEFINE_AUTO(fleet, fleet_free);
 
-const struct slots *fleet_slots(const struct fleet *f);
 const struct inventory *fleet_inventory(const struct fleet *f);
 bool fleet_is_healthy(const struct fleet *f, const struct card *card); /* a card of fleet_inventory */
 bool fleet_equal(const struct fleet *a, const struct fleet *b);
 
-/* All slots as the kubelet sees them; the ids are owned by the list. */
+/* Devices as the kubelet sees them, filled by an offer; the ids are owned by the list. */
 struct fleet_devices {
 	struct dp_device *items;
 	size_t count;
 	char (*ids)[HM_DEVICE_ID_BYTES];
 };
-int fleet_list_devices(const struct fleet *f, bool topology, struct fleet_devices *out, struct hm_err *e) HM_MUST_USE;
+/* Empty, with room for so many. */
+int fleet_devices_init(size_t room, struct fleet_devices *out, struct hm_err *e) HM_MUST_USE;
 void fleet_devices_fini(struct fleet_devices *d);
 
 #endif

@@ -14,17 +14,17 @@ static int get_healthz(void *arg, struct str *body)
 static int get_readyz(void *arg, struct str *body)
 {
 	const struct health_sources *s = arg;
-	struct service_stats stats = service_stats(s->service);
+	struct service_stats stats = resource_stats(s->resource);
 	uint64_t hung = driver_hung_ms(s->driver);
-	bool ready = s->registrar != NULL && registrar_is_registered(s->registrar);
+	bool ready = resource_is_registered(s->resource);
 
 	str_add(body, ready ? "ok\n" : "not registered with the kubelet\n");
-	if (!ready && s->registrar != NULL && registrar_trouble(s->registrar)[0] != '\0')
-		str_addf(body, "why: %s\n", registrar_trouble(s->registrar));
+	if (!ready && resource_trouble(s->resource)[0] != '\0')
+		str_addf(body, "why: %s\n", resource_trouble(s->resource));
 	if (hung > 0)
 		str_addf(body, "nvml: no answer for %llu ms\n", (unsigned long long)hung);
-	str_addf(body, "allocations: %llu\nbroken runs: %llu\nstarts: %llu\nstart errors: %llu\n",
-		 (unsigned long long)stats.allocations, (unsigned long long)stats.broken_runs,
+	str_addf(body, "allocations: %llu\nallocate errors: %llu\nstarts: %llu\nstart errors: %llu\n",
+		 (unsigned long long)stats.allocations, (unsigned long long)stats.allocate_errors,
 		 (unsigned long long)stats.starts, (unsigned long long)stats.start_errors);
 	return ready ? 200 : 503;
 }

@@ -3,16 +3,14 @@
 #define HM_AGENT_HEALTH_H
 
 #include "agent/driver.h"
-#include "agent/registrar.h"
-#include "agent/service.h"
+#include "agent/resource.h"
 #include "core/err.h"
 #include "io/http_server.h"
 #include "io/loop.h"
 
 struct health_sources {
-	const struct registrar *registrar;
+	const struct resource *resource;
 	const struct driver *driver;
-	const struct service *service;
 };
 
 /* *sources is borrowed for the server's life. */

@@ -52,16 +52,21 @@ int agent_paths_init(struct agent_paths *p, const struct agent_options *o, struc
 	set(&p->node, "%s/" HM_STATE_NODE, p->state.s);
 	set_folder(&p->cdi, o->cdi_dir);
 	set_plugin_dir(p, o);
-	set(&p->plugin_socket, "%s/" HM_PLUGIN_SOCKET, p->plugin_dir.s);
 	set(&p->checkpoint, "%s/" HM_CHECKPOINT_FILE, p->plugin_dir.s);
 	set(&p->kubelet_socket, "%s", o->kubelet_socket);
 	set(&p->pod_resources, "%s", o->pod_resources_socket);
-	if (strlen(p->plugin_socket.s) > SOCKET_PATH_BYTES)
-		return hm_err_set(e, HM_EINVAL, "--device-plugin-dir: %s is longer than the %d bytes of a socket path",
-				  p->plugin_socket.s, SOCKET_PATH_BYTES);
 	if (strlen(p->kubelet_socket.s) > SOCKET_PATH_BYTES)
 		return hm_err_set(e, HM_EINVAL, "--kubelet-socket: %s is longer than the %d bytes of a socket path",
 				  p->kubelet_socket.s, SOCKET_PATH_BYTES);
+	return 0;
+}
+
+int agent_path_socket(const struct agent_paths *p, const char *name, struct agent_path *out, struct hm_err *e)
+{
+	set(out, "%s/%s", p->plugin_dir.s, name);
+	if (strlen(out->s) > SOCKET_PATH_BYTES)
+		return hm_err_set(e, HM_EINVAL, "--device-plugin-dir: %s is longer than the %d bytes of a socket path",
+				  out->s, SOCKET_PATH_BYTES);
 	return 0;
 }
 

@@ -16,12 +16,16 @@ struct agent_path {
 
 struct agent_paths {
 	struct agent_path state, claims, alloc, lib, counter, node;
-	struct agent_path cdi, plugin_dir, plugin_socket, kubelet_socket, checkpoint, pod_resources;
+	struct agent_path cdi, plugin_dir, kubelet_socket, checkpoint, pod_resources;
 	char kubelet_name[108]; /* the kubelet socket's name in the plugin folder; "" where it is elsewhere */
 };
 
-/* -HM_EINVAL where a socket's path is longer than a socket's path may be. */
+/* -HM_EINVAL where the kubelet socket's path is longer than a socket's path may be. */
 int agent_paths_init(struct agent_paths *p, const struct agent_options *o, struct hm_err *e) HM_MUST_USE;
+
+/* Our socket of this name in the plugin folder. -HM_EINVAL as above. */
+int agent_path_socket(const struct agent_paths *p, const char *name, struct agent_path *out,
+		      struct hm_err *e) HM_MUST_USE;
 
 /* What belongs to one Allocate number. */
 struct agent_path agent_path_claim(const struct agent_paths *p, uint64_t number);

@@ -14,15 +14,13 @@ bool prestart_parse_name(const char *cdi_name, uint64_t *number)
 	       num_u64_str(cdi_name + sizeof prefix - 1, UINT64_MAX / 2, number);
 }
 
-bool prestart_is_listed(const struct checkpoint *c, const char *resource, uint64_t number)
+bool prestart_is_listed(const struct checkpoint *c, uint64_t number)
 {
 	uint64_t n;
 
 	for (size_t i = 0; i < c->count; i++) {
 		const struct checkpoint_entry *entry = &c->entries[i];
 
-		if (strcmp(entry->resource, resource) != 0)
-			continue;
 		for (size_t k = 0; k < entry->cdi_count; k++)
 			if (prestart_parse_name(entry->cdi_names[k], &n) && n == number)
 				return true;
@@ -267,8 +265,7 @@ int prestart_check_holders(const struct prestart_facts *f, const char *const *id
 		id = shared_id(c, ids, id_count);
 		if (id == NULL)
 			continue;
-		if ((f->checkpoint != NULL && prestart_is_listed(f->checkpoint, f->resource, c->number)) ||
-		    alive(c, arg))
+		if ((f->checkpoint != NULL && prestart_is_listed(f->checkpoint, c->number)) || alive(c, arg))
 			return held_by(c, id, e);
 	}
 	return 0;

@@ -49,7 +49,7 @@ int prestart_check_holders(const struct prestart_facts *f, const char *const *id
 
 /* The number in "hami.io/vgpu=v.<number>"; false for other names. */
 bool prestart_parse_name(const char *cdi_name, uint64_t *number) HM_MUST_USE;
-/* True where an entry of `resource` carries the name of this number. */
-bool prestart_is_listed(const struct checkpoint *c, const char *resource, uint64_t number);
+/* True where an entry carries the name of this number. */
+bool prestart_is_listed(const struct checkpoint *c, uint64_t number);
 
 #endif

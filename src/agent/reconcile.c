@@ -67,18 +67,18 @@ static void collect_all(const struct agent_paths *p, struct numbers *out)
 	collect(p->cdi.s, HM_CDI_FILE_PREFIX, HM_CDI_FILE_SUFFIX, out);
 }
 
-static uint64_t max_listed(const struct checkpoint *c, const char *resource)
+static uint64_t max_listed(const struct checkpoint *c)
 {
 	uint64_t max = 0, number;
 
 	for (size_t i = 0; i < c->count; i++)
-		for (size_t k = 0; strcmp(c->entries[i].resource, resource) == 0 && k < c->entries[i].cdi_count; k++)
+		for (size_t k = 0; k < c->entries[i].cdi_count; k++)
 			if (prestart_parse_name(c->entries[i].cdi_names[k], &number))
 				max = HM_MAX(max, number);
 	return max;
 }
 
-uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
+uint64_t reconcile_max_number(const struct agent_paths *p)
 {
 	hm_auto(checkpoint) *checkpoint = NULL;
 	struct numbers found = { 0 };
@@ -89,8 +89,8 @@ uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
 	for (size_t i = 0; i < found.count; i++)
 		max = HM_MAX(max, found.items[i]);
 	free(found.items);
-	if (checkpoint_read(p->checkpoint.s, resource, &checkpoint, &e) == 0) {
-		uint64_t listed = max_listed(checkpoint, resource);
+	if (checkpoint_read(p->checkpoint.s, NULL, &checkpoint, &e) == 0) {
+		uint64_t listed = max_listed(checkpoint);
 
 		max = HM_MAX(max, listed);
 	}
@@ -136,14 +136,14 @@ static bool has(const struct numbers *n, uint64_t number)
 }
 
 /* Classic binding leaves no name in the checkpoint: an entry with the same devices of the same pod stands for it. */
-static bool is_listed(const struct reconcile *r, const struct checkpoint *checkpoint, const struct claim *c)
+static bool is_listed(const struct checkpoint *checkpoint, const struct claim *c)
 {
 	if (c->cdi[0] != '\0')
-		return prestart_is_listed(checkpoint, r->config.resource, c->number);
+		return prestart_is_listed(checkpoint, c->number);
 	for (size_t i = 0; i < checkpoint->count; i++) {
 		const struct checkpoint_entry *entry = &checkpoint->entries[i];
 
-		if (strcmp(entry->resource, r->config.resource) == 0 &&
+		if (strcmp(entry->resource, c->resource) == 0 &&
 		    (c->pod_uid[0] == '\0' || strcmp(c->pod_uid, entry->pod_uid) == 0) &&
 		    claim_has_set(c, (const char *const *)entry->ids, entry->id_count))
 			return true;
@@ -155,7 +155,7 @@ static bool is_listed(const struct reconcile *r, const struct checkpoint *checkp
 static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
 {
 	struct hm_err e;
-	int code = checkpoint_read(r->config.paths->checkpoint.s, r->config.resource, out, &e);
+	int code = checkpoint_read(r->config.paths->checkpoint.s, NULL, out, &e);
 
 	if (code == -HM_ENOTFOUND) {
 		*out = calloc(1, sizeof **out);
@@ -226,7 +226,7 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 	for (size_t i = 0; ok && i < claims_count(r->config.claims); i++) {
 		const struct claim *c = claims_at(r->config.claims, i);
 
-		if (is_listed(r, checkpoint, c) && !pod_names_is_gone(r->config.names, c->number))
+		if (is_listed(checkpoint, c) && !pod_names_is_gone(r->config.names, c->number))
 			continue;
 		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
 		if (ok && has(&r->unlisted, c->number) && !lives(r, look, c->number))
@@ -247,8 +247,8 @@ static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint
 	for (size_t i = 0; i < found.count; i++) {
 		uint64_t number = found.items[i];
 
-		if (claims_find(r->config.claims, number) == NULL &&
-		    !prestart_is_listed(checkpoint, r->config.resource, number) && !lives(r, look, number))
+		if (claims_find(r->config.claims, number) == NULL && !prestart_is_listed(checkpoint, number) &&
+		    !lives(r, look, number))
 			end(r, number, "left without a claim");
 	}
 	free(found.items);
@@ -282,8 +282,7 @@ static void forget_pending(struct reconcile *r, const struct checkpoint *checkpo
 	for (size_t i = pending_count(r->config.pending); i-- > 0;) {
 		const struct pending_item *item = pending_at(r->config.pending, i);
 
-		if (now - item->since_ms > RECONCILE_PENDING_MS &&
-		    !prestart_is_listed(checkpoint, r->config.resource, item->number))
+		if (now - item->since_ms > RECONCILE_PENDING_MS && !prestart_is_listed(checkpoint, item->number))
 			pending_remove(r->config.pending, item->number);
 	}
 }

@@ -23,7 +23,6 @@ enum {
 
 struct reconcile_config {
 	const struct agent_paths *paths;
-	const char *resource;
 	struct claims *claims;
 	struct counter *counter;
 	struct worker *worker; /* refills the counter */
@@ -40,7 +39,7 @@ void reconcile_free(struct reconcile *r);
 HM_DEFINE_AUTO(reconcile, reconcile_free);
 
 /* The largest number that any file or folder of ours, or the checkpoint, carries; 0 if none. For counter_open. */
-uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource);
+uint64_t reconcile_max_number(const struct agent_paths *p);
 
 /* Removes what file_replace of a killed agent left in our folders. Before anything is written. */
 void reconcile_remove_temporaries(const struct agent_paths *p);

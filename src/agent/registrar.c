@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "contract/host.h"
 #include "core/fmt.h"
 #include "io/dir_watch.h"
 #include "kubelet/registration.h"
@@ -13,6 +12,7 @@
 struct registrar {
 	struct loop *loop;
 	struct registrar_config config;
+	struct agent_path socket;
 	struct dir_watch *watch;
 	struct dp_plugin *plugin;
 	struct registration *registering;
@@ -150,7 +150,7 @@ static void on_registered(void *arg, const struct hm_err *e)
 	r->registered = true;
 	set_trouble(r, "");
 	judge_drop(r);
-	log_info("registered", KV("resource", r->config.resource), KV("socket", r->config.paths->plugin_socket.s),
+	log_info("registered", KV("resource", r->config.resource), KV("socket", r->socket.s),
 		 KV_U64("after_start_ms", loop_now_ms(r->loop) - r->config.started_ms));
 	if (dp_watchers(r->plugin) == 0)
 		loop_timer_arm(r->stream, REGISTRAR_STREAM_MS);
@@ -161,7 +161,7 @@ static void on_registered(void *arg, const struct hm_err *e)
 static void on_dial(void *arg)
 {
 	struct registrar *r = arg;
-	const struct registration_request req = { r->config.paths->kubelet_socket.s, HM_PLUGIN_SOCKET,
+	const struct registration_request req = { r->config.paths->kubelet_socket.s, r->config.socket,
 						  r->config.resource, on_registered, r };
 	struct hm_err e;
 
@@ -197,7 +197,7 @@ static void listen_anew(struct registrar *r)
 
 	r->registered = false; /* what the old server's end tells is known */
 	dp_plugin_free(HM_STEAL(r->plugin));
-	if (dp_plugin_new(r->loop, r->config.paths->plugin_socket.s, &r->config.handlers, &r->plugin, &e) < 0) {
+	if (dp_plugin_new(r->loop, r->socket.s, &r->config.handlers, &r->plugin, &e) < 0) {
 		if (set_trouble(r, e.msg))
 			log_error("cannot listen on our socket", KV_ERR(&e));
 		close_folder(r);
@@ -218,12 +218,12 @@ static void on_our_socket(struct registrar *r)
 
 	if (is_ours(r))
 		return;
-	if (lstat(r->config.paths->plugin_socket.s, &st) == 0) {
+	if (lstat(r->socket.s, &st) == 0) {
 		uint64_t wait = note_loss(r);
 
 		set_trouble(r, "another plugin replaced our socket");
 		log_error("ANOTHER PLUGIN HAS REPLACED OUR SOCKET: pods may get whole cards from it",
-			  KV("socket", r->config.paths->plugin_socket.s), KV_U64("next_try_ms", wait));
+			  KV("socket", r->socket.s), KV_U64("next_try_ms", wait));
 		if (wait > 0) {
 			/* Two that replace each other's sockets would do it for ever. */
 			close_folder(r);
@@ -247,7 +247,7 @@ static void on_event(void *arg, enum dir_event event, const char *name)
 		close_folder(r);
 		return;
 	}
-	if (strcmp(name, HM_PLUGIN_SOCKET) == 0)
+	if (strcmp(name, r->config.socket) == 0)
 		on_our_socket(r);
 	else if (event == DIR_CREATED && strcmp(name, r->config.paths->kubelet_name) == 0) {
 		log_info("the kubelet is back; registering");
@@ -286,6 +286,8 @@ int registrar_new(struct loop *l, const struct registrar_config *config, struct 
 		return hm_err_set(e, HM_ENOMEM, "registrar");
 	r->loop = l;
 	r->config = *config;
+	if (agent_path_socket(config->paths, config->socket, &r->socket, e) < 0)
+		return -e->code;
 	if (loop_timer_new(l, on_folder_timer, r, &r->folder, e) < 0 ||
 	    loop_timer_new(l, on_dial, r, &r->dial, e) < 0 || loop_timer_new(l, on_no_stream, r, &r->stream, e) < 0)
 		return hm_err_wrap(e, "registrar");

@@ -34,6 +34,7 @@ struct registrar;
 
 struct registrar_config {
 	const struct agent_paths *paths; /* borrowed */
+	const char *socket;              /* our socket's name in the plugin folder; borrowed */
 	const char *resource;            /* borrowed */
 	struct dp_handlers handlers;     /* `watchers` calls registrar_watchers */
 	uint64_t started_ms;             /* loop time, to say how long the first registration took */
@@ -43,6 +44,7 @@ struct registrar_config {
 	void *arg;
 };
 
+/* -HM_EINVAL where the socket's path is longer than one may be. */
 int registrar_new(struct loop *l, const struct registrar_config *config, struct registrar **out,
 		  struct hm_err *e) HM_MUST_USE;
 void registrar_free(struct registrar *r);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/allocate.h"
 #include "agent/container_start.h"
 #include "base/log.h"
 #include "core/link.h"
@@ -12,7 +11,7 @@ struct service {
 	struct loop *loop;
 	struct service_config config;
 	const struct fleet *fleet; /* NULL until the first scan */
-	struct link waiting;       /* PreStart calls that may succeed soon */
+	struct link waiting;       /* calls that may succeed soon */
 	struct loop_timer *look;
 	struct service_stats stats;
 };
@@ -56,8 +55,7 @@ static int prefer_all(const struct service *s, const struct dp_preferred_request
 		return hm_err_set(e, HM_ENOMEM, "preferred allocation");
 	for (size_t i = 0; i < count; i++) {
 		p->starts[i] = p->ids + at;
-		if (allocate_prefer(fleet_slots(s->fleet), s->config.claims, &containers[i], p->ids + at, &p->counts[i],
-				    e) < 0)
+		if (s->config.offer->class->prefer(s->config.offer, &containers[i], p->ids + at, &p->counts[i], e) < 0)
 			return -e->code;
 		at += p->counts[i];
 	}
@@ -88,12 +86,10 @@ static int allocate_one(struct service *s, const struct dp_container_request *re
 	const struct binding_tools tools = tools_of(s);
 	struct claim c;
 	uint64_t number;
-	bool broken;
 	int r;
 
 	if (counter_take(s->config.counter, &number, e) < 0 ||
-	    allocate_claim(fleet_slots(s->fleet), s->config.options->resource_name, req->ids, req->count, number, &c,
-			   &broken, e) < 0)
+	    s->config.offer->class->claim(s->config.offer, req->ids, req->count, number, &c, e) < 0)
 		return -e->code;
 	c.created_ms = clock_wall_ms();
 	r = binding->allocate(&tools, &c, out, e);
@@ -101,11 +97,6 @@ static int allocate_one(struct service *s, const struct dp_container_request *re
 	if (r < 0)
 		return r;
 	s->stats.allocations++;
-	if (broken && strcmp(s->config.options->slicing, "static") == 0) {
-		s->stats.broken_runs++;
-		log_info("granted slots that are no neighbours: the kubelet chose them", KV_U64("number", number),
-			 KV_U64("so_far", s->stats.broken_runs));
-	}
 	log_v(1, "allocated", KV_U64("number", number), KV("first", req->ids[0]), KV_U64("devices", req->count));
 	return 0;
 }
@@ -121,36 +112,64 @@ static int allocate_all(struct service *s, const struct dp_container_request *co
 	return 0;
 }
 
-static void on_allocate(void *arg, struct dp_call *call, const struct dp_container_request *containers, size_t count)
+/* Answers the call, but for -HM_EAGAIN, whose answer is the caller's. */
+static int try_allocate(struct service *s, struct dp_call *call, const struct dp_container_request *containers,
+			size_t count, struct hm_err *e)
 {
-	struct service *s = arg;
 	struct binding_answer *answers = calloc(count + 1, sizeof *answers);
 	struct dp_container_answer *dp = calloc(count + 1, sizeof *dp);
-	struct hm_err e;
-	int r = need_fleet(s, &e);
+	int r = need_fleet(s, e);
 
 	if (r == 0 && (answers == NULL || dp == NULL))
-		r = hm_err_set(&e, HM_ENOMEM, "Allocate");
+		r = hm_err_set(e, HM_ENOMEM, "Allocate");
 	if (r == 0)
-		r = allocate_all(s, containers, count, answers, dp, &e);
-	if (r == 0) {
+		r = allocate_all(s, containers, count, answers, dp, e);
+	if (r == 0)
 		dp_reply_allocate(call, dp, count);
-	} else {
-		log_error("Allocate failed; the kubelet rejects the pod", KV_ERR(&e));
-		dp_fail(call, &e);
-	}
 	for (size_t i = 0; answers != NULL && i < count; i++)
 		binding_answer_fini(&answers[i]);
 	free(answers);
 	free(dp);
+	return r;
+}
+
+static void refuse_allocate(struct service *s, struct dp_call *call, const struct hm_err *e)
+{
+	s->stats.allocate_errors++;
+	log_error("Allocate failed; the kubelet rejects the pod", KV_ERR(e));
+	dp_fail(call, e);
 }
 
 /* ---- PreStartContainer */
+
+static int try_start(struct service *s, const struct dp_container_request *req, struct hm_err *e)
+{
+	if (need_fleet(s, e) < 0)
+		return -e->code;
+	const struct container_start_tools tools = { tools_of(s), s->config.offer };
+	return container_start(&tools, req->ids, req->count, e);
+}
+
+static void finish_start(struct service *s, struct dp_call *call, int r, const struct hm_err *e)
+{
+	if (r < 0) {
+		s->stats.start_errors++;
+		log_warn("a container may not start yet", KV_ERR(e));
+		dp_fail(call, e);
+		return;
+	}
+	s->stats.starts++;
+	dp_reply_pre_start(call);
+	s->config.started(s->config.arg);
+}
+
+/* ---- calls that may succeed soon: a start, or an Allocate of one container */
 
 struct waiting {
 	struct link link;
 	struct dp_call *call;
 	uint64_t until_ms, looked_ms;
+	bool allocate;
 	char **ids;
 	size_t id_count;
 };
@@ -166,29 +185,8 @@ static void waiting_free(struct waiting *w)
 	free(w);
 }
 
-static int try_start(struct service *s, const char *const *ids, size_t count, struct hm_err *e)
-{
-	if (need_fleet(s, e) < 0)
-		return -e->code;
-	const struct container_start_tools tools = { tools_of(s), fleet_slots(s->fleet),
-						     s->config.options->resource_name };
-	return container_start(&tools, ids, count, e);
-}
-
-static void finish(struct service *s, struct dp_call *call, int r, const struct hm_err *e)
-{
-	if (r < 0) {
-		s->stats.start_errors++;
-		log_warn("a container may not start yet", KV_ERR(e));
-		dp_fail(call, e);
-		return;
-	}
-	s->stats.starts++;
-	dp_reply_pre_start(call);
-	s->config.started(s->config.arg);
-}
-
-static bool wait_for(struct service *s, struct dp_call *call, const struct dp_container_request *req)
+static bool wait_for(struct service *s, struct dp_call *call, const struct dp_container_request *req, bool allocate,
+		     uint32_t wait_ms)
 {
 	struct waiting *w = calloc(1, sizeof *w);
 
@@ -204,24 +202,41 @@ static bool wait_for(struct service *s, struct dp_call *call, const struct dp_co
 		}
 	}
 	w->call = call;
-	w->until_ms = loop_now_ms(s->loop) + SERVICE_START_WAIT_MS;
+	w->allocate = allocate;
+	w->until_ms = loop_now_ms(s->loop) + wait_ms;
 	link_append(&s->waiting, &w->link);
 	dp_call_set_data(call, w);
-	loop_timer_arm(s->look, SERVICE_START_LOOK_MS);
+	loop_timer_arm(s->look, SERVICE_LOOK_MS);
 	return true;
+}
+
+/* The kubelet asks for one container at a time. */
+static void on_allocate(void *arg, struct dp_call *call, const struct dp_container_request *containers, size_t count)
+{
+	struct service *s = arg;
+	uint32_t wait_ms = s->config.offer->class->allocate_wait_ms;
+	struct hm_err e;
+	int r = try_allocate(s, call, containers, count, &e);
+
+	if (r == -HM_EAGAIN && wait_ms > 0 && count == 1 && wait_for(s, call, &containers[0], true, wait_ms)) {
+		log_v(1, "an Allocate waits", KV_ERR(&e));
+		return;
+	}
+	if (r < 0)
+		refuse_allocate(s, call, &e);
 }
 
 static void on_pre_start(void *arg, struct dp_call *call, const struct dp_container_request *req)
 {
 	struct service *s = arg;
 	struct hm_err e;
-	int r = try_start(s, req->ids, req->count, &e);
+	int r = try_start(s, req, &e);
 
-	if (r == -HM_EAGAIN && wait_for(s, call, req)) {
+	if (r == -HM_EAGAIN && wait_for(s, call, req, false, SERVICE_START_WAIT_MS)) {
 		log_v(2, "a container's start waits", KV_ERR(&e));
 		return;
 	}
-	finish(s, call, r, &e);
+	finish_start(s, call, r, &e);
 }
 
 /* An answer may end other calls of the same connection, and with them their place on the list: so one at a time. */
@@ -236,25 +251,41 @@ static struct waiting *next_to_look(const struct service *s, uint64_t now)
 	return NULL;
 }
 
+/* Out of the list before its call is answered, which may end others. */
+static void look_at(struct service *s, struct waiting *w, uint64_t now)
+{
+	const struct dp_container_request req = { (const char *const *)w->ids, w->id_count };
+	struct dp_call *call = w->call;
+	bool allocate = w->allocate;
+	struct hm_err e;
+	int r;
+
+	w->looked_ms = now;
+	link_remove(&w->link);
+	dp_call_set_data(call, NULL);
+	r = allocate ? try_allocate(s, call, &req, 1, &e) : try_start(s, &req, &e);
+	if (r == -HM_EAGAIN && now < w->until_ms) {
+		link_append(&s->waiting, &w->link);
+		dp_call_set_data(call, w);
+		return;
+	}
+	waiting_free(w);
+	if (!allocate)
+		finish_start(s, call, r, &e);
+	else if (r < 0)
+		refuse_allocate(s, call, &e);
+}
+
 static void on_look(void *arg)
 {
 	struct service *s = arg;
 	uint64_t now = loop_now_ms(s->loop);
 	struct waiting *w;
 
-	while ((w = next_to_look(s, now)) != NULL) {
-		struct dp_call *call = w->call;
-		struct hm_err e;
-		int r = try_start(s, (const char *const *)w->ids, w->id_count, &e);
-
-		w->looked_ms = now;
-		if (r == -HM_EAGAIN && now < w->until_ms)
-			continue;
-		waiting_free(w);
-		finish(s, call, r, &e);
-	}
+	while ((w = next_to_look(s, now)) != NULL)
+		look_at(s, w, now);
 	if (!list_empty(&s->waiting))
-		loop_timer_arm(s->look, SERVICE_START_LOOK_MS);
+		loop_timer_arm(s->look, SERVICE_LOOK_MS);
 }
 
 static void on_gone(void *arg, struct dp_call *call)
@@ -267,7 +298,7 @@ static void on_watchers(void *arg, size_t watchers)
 {
 	struct service *s = arg;
 
-	s->config.watchers(s->config.arg, watchers);
+	s->config.watchers(s->config.watchers_arg, watchers);
 }
 
 /* ---- life */

@@ -9,6 +9,7 @@
 #include "agent/claims.h"
 #include "agent/counter.h"
 #include "agent/fleet.h"
+#include "agent/offer.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "core/cleanup.h"
@@ -19,7 +20,7 @@
 enum {
 	/* A short wait inside PreStart beats an error: the kubelet comes again only after 10 to 15 s. */
 	SERVICE_START_WAIT_MS = 2000,
-	SERVICE_START_LOOK_MS = 100,
+	SERVICE_LOOK_MS = 100,
 };
 
 struct service_config {
@@ -29,14 +30,16 @@ struct service_config {
 	struct counter *counter;
 	struct pending *pending;
 	struct edits *edits;
+	struct offer *offer;
 	/* A container may start: its pod's name is worth looking up. */
 	void (*started)(void *arg);
-	void (*watchers)(void *arg, size_t watchers); /* as dp_handlers' */
 	void *arg;
+	void (*watchers)(void *arg, size_t watchers); /* as dp_handlers' */
+	void *watchers_arg;
 };
 
 struct service_stats {
-	uint64_t allocations, broken_runs, starts, start_errors;
+	uint64_t allocations, allocate_errors, starts, start_errors;
 };
 
 struct service;

@@ -39,7 +39,6 @@ static inline void node_place(char *out, const char *name)
 static inline void node_setup(struct agent_node *n)
 {
 	struct option_spec table[AGENT_OPTION_COUNT];
-	struct slots_config config;
 	struct inventory *inv = make_inventory(2, 16000);
 	struct hm_err e;
 
@@ -55,8 +54,7 @@ static inline void node_setup(struct agent_node *n)
 	n->options.kubelet_socket = n->kubelet_socket;
 	n->options.pod_resources_socket = n->pods_socket;
 	n->options.device_root = n->device_root;
-	config = agent_slots_config(&n->options);
-	if (agent_paths_init(&n->paths, &n->options, &e) < 0 || fleet_new(NULL, inv, &config, &n->fleet, &e) < 0 ||
+	if (agent_paths_init(&n->paths, &n->options, &e) < 0 || fleet_new(NULL, inv, &n->fleet, &e) < 0 ||
 	    file_mkdirs(temp_path("root/dev"), 0755, &e) < 0 || file_mkdirs(n->cdi_dir, 0755, &e) < 0 ||
 	    file_mkdirs(n->state_dir, 0755, &e) < 0)
 		fail_msg("%s", e.msg);

@@ -7,27 +7,25 @@
 #include "harness/unit.h"
 #include "unit/model/make_inventory.h"
 
-static const struct slots_config config = { 2, 0, SLICING_STATIC };
-
 static struct fleet *next(const struct fleet *before, const struct inventory *scanned)
 {
 	struct fleet *f = NULL;
 	struct hm_err e;
 
-	if (fleet_new(before, scanned, &config, &f, &e) < 0)
+	if (fleet_new(before, scanned, &f, &e) < 0)
 		fail_msg("%s", e.msg);
 	return f;
 }
 
-/* "0+ 1-": the card's last digit and its health, in the order of the slots. */
+/* "0+ 1-": the card's last digit and its health, in the fleet's order. */
 static const char *cards(const struct fleet *f)
 {
 	static char text[256];
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < slots_card_count(fleet_slots(f)); i++) {
-		const struct card *c = slots_card(fleet_slots(f), i)->card;
+	for (size_t i = 0; i < fleet_inventory(f)->count; i++) {
+		const struct card *c = &fleet_inventory(f)->cards[i];
 
 		at += (size_t)snprintf(text + at, sizeof text - at, "%s%c%c", i > 0 ? " " : "",
 				       c->uuid[strlen(c->uuid) - 1], fleet_is_healthy(f, c) ? '+' : '-');
@@ -68,7 +66,7 @@ static void no_driver_at_first_is_no_card(void **state)
 	hm_auto(fleet) *f = next(NULL, NULL);
 
 	(void)state;
-	assert_int_equal(slots_total(fleet_slots(f)), 0);
+	assert_int_equal(fleet_inventory(f)->count, 0);
 }
 
 static void never_more_cards_than_a_node_may_have(void **state)
@@ -80,43 +78,17 @@ static void never_more_cards_than_a_node_may_have(void **state)
 		other->cards[i].uuid[4] = 'f';
 	hm_auto(fleet) *first = next(NULL, full);
 	hm_auto(fleet) *second = next(first, other);
-	assert_int_equal(slots_card_count(fleet_slots(second)), HM_MAX_CARDS);
-	assert_true(fleet_is_healthy(second, slots_card(fleet_slots(second), HM_MAX_CARDS - 1)->card));
-}
-
-static void the_list_has_health_and_numa(void **state)
-{
-	hm_auto(inventory) *all = make_inventory(2, 1000);
-	struct fleet_devices d;
-	struct hm_err e;
-
-	(void)state;
-	all->cards[1].numa_node = 1;
-	hm_auto(fleet) *f = next(NULL, all);
-	assert_int_equal(fleet_list_devices(f, true, &d, &e), 0);
-	assert_int_equal(d.count, 4);
-	assert_string_equal(d.items[3].id, "GPU-00000000-0000-0000-0000-000000000001::1");
-	assert_int_equal(d.items[3].numa_node, 1);
-	assert_int_equal(d.items[0].numa_node, -1);
-	assert_true(d.items[3].healthy);
-	fleet_devices_fini(&d);
-	assert_int_equal(fleet_list_devices(f, false, &d, &e), 0);
-	assert_int_equal(d.items[3].numa_node, -1);
-	fleet_devices_fini(&d);
+	assert_int_equal(fleet_inventory(second)->count, HM_MAX_CARDS);
+	assert_true(fleet_is_healthy(second, &fleet_inventory(second)->cards[HM_MAX_CARDS - 1]));
 }
 
 static int scenario(void *arg)
 {
 	hm_auto(fleet) *f = NULL;
 	hm_auto(fleet) *g = NULL;
-	struct fleet_devices d;
 	struct hm_err e;
 
-	if (fleet_new(NULL, arg, &config, &f, &e) < 0 || fleet_new(f, NULL, &config, &g, &e) < 0 ||
-	    fleet_list_devices(g, true, &d, &e) < 0)
-		return -1;
-	fleet_devices_fini(&d);
-	return 0;
+	return fleet_new(NULL, arg, &f, &e) < 0 || fleet_new(f, NULL, &g, &e) < 0 ? -1 : 0;
 }
 
 static void allocation_failures(void **state)
@@ -133,7 +105,6 @@ int main(void)
 		cmocka_unit_test(a_lost_card_stays_unhealthy_until_it_is_back),
 		cmocka_unit_test(no_driver_at_first_is_no_card),
 		cmocka_unit_test(never_more_cards_than_a_node_may_have),
-		cmocka_unit_test(the_list_has_health_and_numa),
 		cmocka_unit_test(allocation_failures),
 	};
 

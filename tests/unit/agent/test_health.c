@@ -13,22 +13,22 @@
 #include "harness/sweep.h"
 #include "harness/unit.h"
 
-bool __wrap_registrar_is_registered(const struct registrar *r);
-const char *__wrap_registrar_trouble(const struct registrar *r);
+bool __wrap_resource_is_registered(const struct resource *r);
+const char *__wrap_resource_trouble(const struct resource *r);
 uint64_t __wrap_driver_hung_ms(const struct driver *d);
-struct service_stats __wrap_service_stats(const struct service *s);
+struct service_stats __wrap_resource_stats(const struct resource *r);
 
 static bool registered;
 static const char *trouble = "";
 static uint64_t hung_ms;
 
-bool __wrap_registrar_is_registered(const struct registrar *r)
+bool __wrap_resource_is_registered(const struct resource *r)
 {
 	(void)r;
 	return registered;
 }
 
-const char *__wrap_registrar_trouble(const struct registrar *r)
+const char *__wrap_resource_trouble(const struct resource *r)
 {
 	(void)r;
 	return trouble;
@@ -40,10 +40,10 @@ uint64_t __wrap_driver_hung_ms(const struct driver *d)
 	return hung_ms;
 }
 
-struct service_stats __wrap_service_stats(const struct service *s)
+struct service_stats __wrap_resource_stats(const struct resource *r)
 {
-	(void)s;
-	return (struct service_stats) { .allocations = 7, .broken_runs = 1, .starts = 6, .start_errors = 2 };
+	(void)r;
+	return (struct service_stats) { .allocations = 7, .allocate_errors = 1, .starts = 6, .start_errors = 2 };
 }
 
 static void hush(const char *line, size_t n, void *arg)
@@ -79,33 +79,32 @@ static int get(struct loop *l, unsigned port, const char *path, char *out, size_
 	return at > 0 ? 0 : -1;
 }
 
-/* The registrar is not looked into: any address will do. */
-static struct registrar *some_registrar(void)
+/* The resource is not looked into: any address will do. */
+static struct resource *some_resource(void)
 {
 	static char one;
 
-	return (struct registrar *)(void *)&one;
+	return (struct resource *)(void *)&one;
 }
 
 static void what_the_pages_say(void **state)
 {
 	static const struct {
 		const char *path;
-		bool made, registered;
+		bool registered;
 		const char *trouble;
 		uint64_t hung_ms;
 		const char *status, *body, *not_in_it;
 	} rows[] = {
-		{ "/healthz", false, false, "x", 9, "200 OK", "\r\n\r\nok\n", "x" },
-		{ "/readyz", false, false, "x", 0, "503 Service", "not registered with the kubelet\n", "why" },
-		{ "/readyz", true, false, "", 0, "503 Service", "not registered with the kubelet\n", "why" },
-		{ "/readyz", true, false, "the words", 0, "503 Service", "why: the words\n", "nvml" },
-		{ "/readyz", true, true, "", 0, "200 OK",
-		  "\r\n\r\nok\nallocations: 7\nbroken runs: 1\nstarts: 6\nstart errors: 2\n", "why" },
-		{ "/readyz", true, true, "", 4321, "200 OK", "ok\nnvml: no answer for 4321 ms\n", "why" },
-		{ "/", true, true, "", 0, "404 Not Found", "Not Found\n", "ok" },
+		{ "/healthz", false, "x", 9, "200 OK", "\r\n\r\nok\n", "x" },
+		{ "/readyz", false, "", 0, "503 Service", "not registered with the kubelet\n", "why" },
+		{ "/readyz", false, "the words", 0, "503 Service", "why: the words\n", "nvml" },
+		{ "/readyz", true, "", 0, "200 OK",
+		  "\r\n\r\nok\nallocations: 7\nallocate errors: 1\nstarts: 6\nstart errors: 2\n", "why" },
+		{ "/readyz", true, "", 4321, "200 OK", "ok\nnvml: no answer for 4321 ms\n", "why" },
+		{ "/", true, "", 0, "404 Not Found", "Not Found\n", "ok" },
 	};
-	struct health_sources sources = { NULL, NULL, NULL };
+	struct health_sources sources = { some_resource(), NULL };
 	hm_auto(http_server) *s = NULL;
 	hm_auto(loop) *l = NULL;
 	struct hm_err e;
@@ -115,7 +114,6 @@ static void what_the_pages_say(void **state)
 	assert_int_equal(loop_new(&l, &e), 0);
 	assert_int_equal(health_serve(l, "127.0.0.1:0", &sources, &s, &e), 0);
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
-		sources.registrar = rows[i].made ? some_registrar() : NULL;
 		registered = rows[i].registered;
 		trouble = rows[i].trouble;
 		hung_ms = rows[i].hung_ms;
@@ -130,7 +128,7 @@ static void what_the_pages_say(void **state)
 static void a_bad_address_names_the_option(void **state)
 {
 	static const char *const bad[] = { "", "8080", "127.0.0.1:", "127.0.0.1:70000", "here:80" };
-	struct health_sources sources = { NULL, NULL, NULL };
+	struct health_sources sources = { some_resource(), NULL };
 	hm_auto(loop) *l = NULL;
 	struct hm_err e;
 
@@ -148,7 +146,7 @@ static void a_bad_address_names_the_option(void **state)
 /* A page for which memory is short is no page, or 503; the next one is whole. */
 static int scenario(void *arg)
 {
-	struct health_sources sources = { some_registrar(), NULL, NULL };
+	struct health_sources sources = { some_resource(), NULL };
 	struct http_server *s = NULL;
 	struct loop *l = NULL;
 	struct hm_err e;

@@ -61,11 +61,9 @@ bool __wrap_pod_names_is_gone(const struct pod_names *n, uint64_t number)
 
 static int make(struct reconcile **out, struct hm_err *e)
 {
-	const struct reconcile_config config = { .paths = &node.paths,
-						 .resource = "hami.com/vgpu",
-						 .claims = node.claims,
-						 .counter = node.counter,
-						 .pending = node.pending };
+	const struct reconcile_config config = {
+		.paths = &node.paths, .claims = node.claims, .counter = node.counter, .pending = node.pending
+	};
 
 	return reconcile_new(loop, &config, out, e);
 }
@@ -285,7 +283,7 @@ static void the_largest_number_anywhere_counts(void **state)
 		if (rows[i].file != NULL)
 			temp_write(rows[i].file, "");
 		write_checkpoint(rows[i].entries);
-		assert_int_equal(reconcile_max_number(&node.paths, "hami.com/vgpu"), rows[i].max);
+		assert_int_equal(reconcile_max_number(&node.paths), rows[i].max);
 		if (rows[i].file != NULL)
 			unlink(temp_path(rows[i].file));
 	}

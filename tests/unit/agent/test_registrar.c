@@ -16,6 +16,7 @@
 struct fixture {
 	struct loop *loop;
 	struct agent_paths paths;
+	char socket[300];
 	struct registrar *registrar;
 	struct rpc_server *kubelet;
 	struct rpc_client *watcher;
@@ -60,6 +61,7 @@ static void on_watchers(void *arg, size_t watchers)
 static int make(struct fixture *f, struct hm_err *e)
 {
 	const struct registrar_config config = { .paths = &f->paths,
+						 .socket = HM_PLUGIN_SOCKET,
 						 .resource = "hami.com/vgpu",
 						 .handlers = { .watchers = on_watchers, .arg = f },
 						 .served = on_served,
@@ -71,7 +73,7 @@ static int make(struct fixture *f, struct hm_err *e)
 static void set_paths(struct fixture *f)
 {
 	snprintf(f->paths.plugin_dir.s, sizeof f->paths.plugin_dir.s, "%s", temp_path("k"));
-	snprintf(f->paths.plugin_socket.s, sizeof f->paths.plugin_socket.s, "%s/" HM_PLUGIN_SOCKET, temp_path("k"));
+	snprintf(f->socket, sizeof f->socket, "%s/" HM_PLUGIN_SOCKET, temp_path("k"));
 	snprintf(f->paths.kubelet_socket.s, sizeof f->paths.kubelet_socket.s, "%s/kubelet.sock", temp_path("k"));
 	snprintf(f->paths.kubelet_name, sizeof f->paths.kubelet_name, "kubelet.sock");
 }
@@ -155,7 +157,7 @@ static void watch(struct fixture *f)
 	const struct rpc_reply reply = { NULL, on_watch_done, f };
 	struct hm_err e;
 
-	if (rpc_client_new(f->loop, f->paths.plugin_socket.s, &f->watcher, &e) < 0 ||
+	if (rpc_client_new(f->loop, f->socket, &f->watcher, &e) < 0 ||
 	    rpc_client_call(f->watcher, "/v1beta1.DevicePlugin/ListAndWatch", (const uint8_t *)"", 0, 0, &reply, NULL,
 			    &e) < 0)
 		fail_msg("%s", e.msg);
@@ -230,7 +232,7 @@ static void a_restarted_kubelet_is_registered_with_at_once(void **state)
 	for (size_t n = 2; n < 5; n++) {
 		rpc_server_free(HM_STEAL(f->kubelet));
 		rpc_client_free(HM_STEAL(f->watcher));
-		assert_int_equal(unlink(f->paths.plugin_socket.s), 0);
+		assert_int_equal(unlink(f->socket), 0);
 		kubelet_start(f);
 		assert_true(wait_asked(f, n));
 		watch(f);
@@ -323,7 +325,7 @@ static void replace_socket(struct fixture *f)
 
 	snprintf(at.sun_path, sizeof at.sun_path, "%s", temp_path("theirs"));
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(rename(temp_path("theirs"), f->paths.plugin_socket.s), 0);
+	assert_int_equal(rename(temp_path("theirs"), f->socket), 0);
 }
 
 static void a_replaced_socket_is_taken_back_once(void **state)
@@ -343,7 +345,7 @@ static void a_replaced_socket_is_taken_back_once(void **state)
 	fast_run(f->loop, 1000);
 	assert_int_equal(fast_said("next_try_ms=10000"), 1);
 	assert_null(registrar_plugin(f->registrar));
-	assert_int_equal(stat(f->paths.plugin_socket.s, &st), 0); /* theirs is left alone */
+	assert_int_equal(stat(f->socket, &st), 0); /* theirs is left alone */
 	rpc_client_free(HM_STEAL(f->watcher));
 	assert_true(wait_asked(f, 3));
 }

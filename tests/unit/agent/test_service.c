@@ -1,6 +1,8 @@
 /* The kubelet's three questions without a kubelet: the calls are the test's (ld --wrap), what is answered is kept. */
 #include "agent/service.h"
 
+#include "agent/offer_slices.h"
+
 #include "harness/sweep.h"
 #include "unit/agent/agent_node.h"
 #include "unit/agent/fast_loop.h"
@@ -73,6 +75,7 @@ void *__wrap_dp_call_data(const struct dp_call *c)
 static struct agent_node node;
 static struct loop *loop;
 static struct service *service;
+static struct offer *offer;
 static size_t started, watching;
 
 static void on_started(void *arg)
@@ -95,10 +98,20 @@ static int make(struct loop *l, struct service **out, struct hm_err *e)
 					       .counter = node.counter,
 					       .pending = node.pending,
 					       .edits = node.edits,
+					       .offer = offer,
 					       .started = on_started,
 					       .watchers = on_watchers };
 
 	return service_new(l, &config, out, e);
+}
+
+static void give_cards(struct service *s)
+{
+	struct hm_err e;
+
+	if (offer->class->take(offer, node.fleet, &e) < 0)
+		fail_msg("%s", e.msg);
+	service_set_fleet(s, node.fleet);
 }
 
 static int setup(void **state)
@@ -113,12 +126,16 @@ static int setup(void **state)
 	if (temp_setup(state) < 0)
 		return -1;
 	node_setup(&node);
-	return loop_new(&loop, &e) < 0 || node_open(&node, &e) < 0 || make(loop, &service, &e) < 0 ? -1 : 0;
+	if (loop_new(&loop, &e) < 0 || node_open(&node, &e) < 0 ||
+	    offer_slices_new(&node.options, &node.paths, node.claims, &offer, &e) < 0)
+		return -1;
+	return make(loop, &service, &e);
 }
 
 static int teardown(void **state)
 {
 	service_free(HM_STEAL(service));
+	offer_free(HM_STEAL(offer));
 	node_teardown(&node);
 	loop_free(HM_STEAL(loop));
 	log_set_sink(NULL, NULL);
@@ -176,7 +193,7 @@ static void preferred_answers_each_container(void **state)
 	struct dp_call c = { 0 };
 
 	(void)state;
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	h.preferred(h.arg, &c, want, 2);
 	assert_int_equal(c.answers, 1);
 	assert_int_equal(c.code, 0);
@@ -190,7 +207,7 @@ static void each_container_gets_a_number_of_its_own(void **state)
 	struct dp_call c = { 0 };
 
 	(void)state;
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	h.allocate(h.arg, &c, r, 2);
 	assert_int_equal(c.code, 0);
 	assert_int_equal(c.containers, 2);
@@ -199,12 +216,12 @@ static void each_container_gets_a_number_of_its_own(void **state)
 	assert_int_equal(temp_count("state/claims"), 0); /* late: nothing on disk */
 	assert_int_equal(pending_count(node.pending), 2);
 	assert_int_equal(service_stats(service).allocations, 2);
-	assert_int_equal(service_stats(service).broken_runs, 1);
+	assert_int_equal(offer_slices_broken_runs(offer), 1);
 	allocate(service, two, 2);
-	assert_int_equal(service_stats(service).broken_runs, 1);
+	assert_int_equal(offer_slices_broken_runs(offer), 1);
 	node.options.slicing = "dynamic"; /* where neighbours mean nothing */
 	allocate(service, apart, 2);
-	assert_int_equal(service_stats(service).broken_runs, 1);
+	assert_int_equal(offer_slices_broken_runs(offer), 1);
 	assert_int_equal(service_stats(service).allocations, 4);
 }
 
@@ -222,7 +239,7 @@ static void bad_ids_fail_the_call(void **state)
 	};
 
 	(void)state;
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	for (size_t i = 0; i < HM_COUNT(rows); i++)
 		assert_int_equal(allocate(service, rows[i].ids, rows[i].count).code, rows[i].code);
 	assert_int_equal(service_stats(service).allocations, 0);
@@ -235,7 +252,7 @@ static void a_start_that_is_known_is_answered_at_once(void **state)
 	struct dp_call c = { 0 };
 
 	(void)state;
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	allocate(service, two, 2);
 	pre_start(service, &c, two, 2);
 	assert_int_equal(c.answers, 1);
@@ -254,7 +271,7 @@ static void classic_answers_all_in_allocate(void **state)
 
 	(void)state;
 	node.options.binding = "classic";
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	c = allocate(service, two, 2);
 	assert_int_equal(c.code, 0);
 	assert_string_equal(c.cdi[0], "");
@@ -284,10 +301,10 @@ static void a_start_that_is_not_known_waits(void **state)
 
 		service_set_fleet(service, NULL);
 		pre_start(service, &c, two, 2);
-		fast_run(loop, 3 * SERVICE_START_LOOK_MS);
+		fast_run(loop, 3 * SERVICE_LOOK_MS);
 		assert_int_equal(c.answers, 0);
 		if (comes[i].cards)
-			service_set_fleet(service, node.fleet);
+			give_cards(service);
 		if (comes[i].call)
 			assert_int_equal(pending_add(node.pending, 70 + i, two, 2, 0, &e), 0);
 		assert_true(fast_until(loop, is_answered, &c));
@@ -309,7 +326,7 @@ static void a_waiting_call_that_is_given_up_is_forgotten(void **state)
 	struct dp_call gone = { 0 }, stays = { 0 }, left = { 0 };
 
 	(void)state;
-	service_set_fleet(service, node.fleet);
+	give_cards(service);
 	pre_start(service, &gone, two, 2);
 	pre_start(service, &stays, two, 2);
 	h.gone(h.arg, &gone);
@@ -374,7 +391,9 @@ static int scenario(void *arg)
 	int r = -1;
 
 	(void)arg;
-	if (loop_new(&l, &e) == 0 && node_open(&node, &e) == 0 && make(l, &s, &e) == 0) {
+	if (loop_new(&l, &e) == 0 && node_open(&node, &e) == 0 &&
+	    offer_slices_new(&node.options, &node.paths, node.claims, &offer, &e) == 0 && make(l, &s, &e) == 0 &&
+	    offer->class->take(offer, node.fleet, &e) == 0) {
 		service_set_fleet(s, node.fleet);
 		r = ask_all(s);
 		while (claims_count(node.claims) > 0)
@@ -382,6 +401,7 @@ static int scenario(void *arg)
 				r = -1;
 	}
 	service_free(s);
+	offer_free(HM_STEAL(offer));
 	node_close(&node);
 	loop_free(l);
 	return r;
@@ -392,6 +412,7 @@ static void sweep_binding(const char *binding)
 	struct sweep_result r;
 
 	service_free(HM_STEAL(service));
+	offer_free(HM_STEAL(offer));
 	node_close(&node);
 	node.options.binding = binding;
 	r = sweep_run(scenario, NULL);
