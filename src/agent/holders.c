@@ -2,17 +2,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/mounts.h"
 #include "base/array.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "contract/container.h"
 #include "core/fmt.h"
@@ -20,89 +18,56 @@
 #include "io/file.h"
 #include "region/process_id.h"
 
-/* What processes see the same files by. A process may have left its container's root by chroot. */
-struct view {
-	ino_t mount_namespace;
-	struct file_identity root;
-};
-
 struct holders {
-	struct view *views; /* already looked into */
-	size_t view_count, view_cap;
-	struct file_identity *mounted;
-	size_t mounted_count, mounted_cap, containers;
+	struct map *views; /* mount namespace and root of who was looked into; a process may leave its root by chroot */
+	struct map *mounted; /* what is mounted at the container's paths, as own_mounts_name says it */
+	struct own_mounts *own;
+	struct str text;
+	size_t containers;
+	bool failed; /* memory was short */
 };
 
-static const char *const container_paths[] = { HM_CONTAINER_USAGE_DIR, HM_CONTAINER_LIB };
-
-static bool view_of(const char *proc, const char *pid, struct view *out)
+/* The namespace's inode, and its root as the kernel's text: neither leads into the container's file systems. */
+static bool view_of(const char *proc, const char *pid, struct str *out)
 {
-	char path[PATH_MAX];
-	struct stat ns, root;
+	char path[PATH_MAX], root[PATH_MAX];
+	struct stat ns;
+	ssize_t n;
 
 	hm_fmt(path, sizeof path, "%s/%s/ns/mnt", proc, pid);
 	if (stat(path, &ns) < 0)
 		return false;
 	hm_fmt(path, sizeof path, "%s/%s/root", proc, pid);
-	if (stat(path, &root) < 0)
-		return false;
-	*out = (struct view) { ns.st_ino, { root.st_dev, root.st_ino } };
+	n = readlink(path, root, sizeof root);
+	str_clear(out);
+	str_addf(out, "%llu ", (unsigned long long)ns.st_ino);
+	str_add_n(out, root, n > 0 ? (size_t)n : 0);
 	return true;
 }
 
-static bool is_seen(const struct holders *h, const struct view *v)
+static bool note_mount(void *arg, const char *file, const char *at)
 {
-	for (size_t i = 0; i < h->view_count; i++)
-		if (h->views[i].mount_namespace == v->mount_namespace && file_identity_equal(h->views[i].root, v->root))
-			return true;
-	return false;
-}
+	struct holders *h = arg;
+	bool usage = strcmp(at, HM_CONTAINER_USAGE_DIR) == 0;
 
-/* What the container has at `inside`. Its own symbolic links must not lead out of its root: a container could point at
- * another's folder and so keep that one's slot taken. */
-static bool stat_inside(const char *root, const char *inside, struct stat *st)
-{
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
-	hm_auto_fd at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	hm_auto_fd fd = -1;
-
-	if (at < 0)
-		return false;
-	fd = (int)syscall(SYS_openat2, at, inside, &how, sizeof how);
-	return fd >= 0 && fstat(fd, st) == 0;
-}
-
-bool holder_usage_folder(const char *proc, unsigned pid, struct file_identity *out)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	hm_fmt(path, sizeof path, "%s/%u/root", proc, pid);
-	if (!stat_inside(path, HM_CONTAINER_USAGE_DIR, &st))
-		return false;
-	*out = (struct file_identity) { st.st_dev, st.st_ino };
-	return true;
-}
-
-/* False where memory is short. */
-static bool look_into(struct holders *h, const char *proc, const char *pid)
-{
-	char path[PATH_MAX];
-	struct view v;
-	struct stat st;
-
-	if (!view_of(proc, pid, &v) || is_seen(h, &v))
+	if (!usage && strcmp(at, HM_CONTAINER_LIB) != 0)
 		return true;
-	for (size_t i = 0; i < HM_COUNT(container_paths); i++) {
-		hm_fmt(path, sizeof path, "%s/%s/root", proc, pid);
-		if (!stat_inside(path, container_paths[i], &st))
-			continue;
-		h->containers += i == 0;
-		if (!HM_PUSH(h->mounted, h->mounted_count, h->mounted_cap,
-			     (struct file_identity) { st.st_dev, st.st_ino }))
-			return false;
+	h->containers += usage;
+	h->failed = map_put(h->mounted, file, h, NULL) < 0;
+	return !h->failed;
+}
+
+static void look_into(struct holders *h, const char *proc, const char *pid)
+{
+	hm_auto_str view = { 0 };
+
+	if (!view_of(proc, pid, &view) || (!str_failed(&view) && map_get(h->views, str_text(&view)) != NULL))
+		return;
+	if (!mounts_visit(proc, pid, &h->text, note_mount, h)) {
+		h->failed = str_failed(&h->text);
+		return;
 	}
-	return HM_PUSH(h->views, h->view_count, h->view_cap, v);
+	h->failed |= str_failed(&view) || map_put(h->views, str_text(&view), h, NULL) < 0;
 }
 
 static bool is_pid(const char *name)
@@ -115,17 +80,23 @@ static bool is_pid(const char *name)
 int holders_scan(const char *proc, struct holders **out, struct hm_err *e)
 {
 	hm_auto(holders) *h = calloc(1, sizeof *h);
-	DIR *dir = opendir(proc);
+	DIR *dir;
 	struct dirent *d;
-	bool ok = h != NULL;
 
+	if (h == NULL || (h->views = map_new()) == NULL || (h->mounted = map_new()) == NULL)
+		return hm_err_set(e, HM_ENOMEM, "look at running containers");
+	if (own_mounts_new(&h->own, e) < 0)
+		return -e->code;
+	dir = opendir(proc);
 	if (dir == NULL)
 		return hm_err_errno(e, errno, "read %s", proc);
-	while (ok && (d = readdir(dir)) != NULL)
-		ok = !is_pid(d->d_name) || look_into(h, proc, d->d_name);
+	while (!h->failed && (d = readdir(dir)) != NULL)
+		if (is_pid(d->d_name))
+			look_into(h, proc, d->d_name);
 	closedir(dir);
-	if (!ok)
+	if (h->failed)
 		return hm_err_set(e, HM_ENOMEM, "look at running containers");
+	str_fini(&h->text);
 	*out = HM_STEAL(h);
 	return 0;
 }
@@ -134,21 +105,18 @@ void holders_free(struct holders *h)
 {
 	if (h == NULL)
 		return;
-	free(h->views);
-	free(h->mounted);
+	map_free(h->views);
+	map_free(h->mounted);
+	own_mounts_free(h->own);
+	str_fini(&h->text);
 	free(h);
 }
 
 bool holders_mounted(const struct holders *h, const char *host_path)
 {
-	struct stat st;
+	hm_auto_str name = { 0 };
 
-	if (stat(host_path, &st) < 0)
-		return false;
-	for (size_t i = 0; i < h->mounted_count; i++)
-		if (file_identity_equal(h->mounted[i], (struct file_identity) { st.st_dev, st.st_ino }))
-			return true;
-	return false;
+	return own_mounts_name(h->own, host_path, &name) && map_get(h->mounted, str_text(&name)) != NULL;
 }
 
 size_t holders_containers(const struct holders *h)

@@ -7,29 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "region/region.h"
 
-/* A file's identity, whatever path it is mounted at and whatever file system lies below. */
-struct file_identity {
-	dev_t dev;
-	ino_t ino;
-};
-
-static inline bool file_identity_equal(struct file_identity a, struct file_identity b)
-{
-	return a.dev == b.dev && a.ino == b.ino;
-}
-
-/* The usage folder that a process has mounted. False: none, or the process is gone or may not be looked into. */
-bool holder_usage_folder(const char *proc, unsigned pid, struct file_identity *out);
-
 struct holders;
 
-/* One look at /proc (another folder in tests). Processes that may not be looked into are left out. */
+/* One look at /proc (another folder in tests). Processes that may not be looked into are left out. Waits for nobody:
+ * see agent/mounts.h. */
 int holders_scan(const char *proc, struct holders **out, struct hm_err *e) HM_MUST_USE;
 void holders_free(struct holders *h);
 HM_DEFINE_AUTO(holders, holders_free);

@@ -32,8 +32,7 @@ struct member {
 	uint64_t number;
 	bool kept;
 	struct stat limits_stat; /* of the file that was read; st_ino 0: none */
-	struct file_identity folder;
-	int fd; /* its region; negative: not open */
+	int fd;                  /* its region; negative: not open */
 	size_t count;
 	struct share shares[HM_MAX_CARDS];
 };
@@ -100,15 +99,10 @@ static bool read_limits(struct shares *s, struct member *m, struct limits *out)
 {
 	hm_auto_str text = { 0 };
 	struct agent_path path = agent_path_alloc(s->paths, m->number, HM_ALLOC_LIMITS);
-	struct stat folder;
 	struct hm_err e;
 
-	if (stat(path.s, &m->limits_stat) < 0 || file_read(path.s, LIMIT_FILE_MAX_BYTES, &text, &e) < 0 ||
-	    limits_parse(str_text(&text), text.n, out, &e) < 0 ||
-	    stat(agent_path_alloc(s->paths, m->number, HM_ALLOC_USAGE).s, &folder) < 0)
-		return false;
-	m->folder = (struct file_identity) { folder.st_dev, folder.st_ino };
-	return true;
+	return stat(path.s, &m->limits_stat) == 0 && file_read(path.s, LIMIT_FILE_MAX_BYTES, &text, &e) == 0 &&
+	       limits_parse(str_text(&text), text.n, out, &e) == 0;
 }
 
 static void load(struct shares *s, struct member *m)
@@ -289,12 +283,12 @@ static void note_regions(struct shares *s, uint64_t now_ns)
 	}
 }
 
-static struct share *share_of(struct shares *s, struct file_identity folder, int device)
+static struct share *share_of(struct shares *s, uint64_t number, int device)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		struct member *m = s->members[i];
 
-		if (m->count == 0 || !file_identity_equal(m->folder, folder))
+		if (m->number != number)
 			continue;
 		for (size_t k = 0; k < m->count; k++)
 			if (m->shares[k].device == device)
@@ -309,14 +303,15 @@ static void attribute(struct shares *s, int device, uint64_t now_ns)
 
 	for (size_t i = 0; i < d->list.count; i++) {
 		const struct gpu_busy *busy = &d->list.items[i];
-		struct file_identity folder;
+		uint64_t number;
 		struct share *share = NULL;
 
 		if (busy->percent == 0)
 			continue;
 		d->now.used_percent += busy->percent;
-		if (pid_owners_folder(&s->owners, busy->pid, now_ns, &folder))
-			share = share_of(s, folder, device);
+		number = pid_owners_number(&s->owners, busy->pid, now_ns);
+		if (number != 0)
+			share = share_of(s, number, device);
 		if (share != NULL)
 			share->used_percent += busy->percent;
 		else
@@ -413,6 +408,7 @@ int shares_new(const struct agent_paths *paths, const char *proc, bool all, stru
 	s->paths = paths;
 	s->all = all;
 	s->owners.proc = proc;
+	s->owners.alloc = paths->alloc.s;
 	*out = s;
 	return 0;
 }
@@ -424,6 +420,7 @@ void shares_free(struct shares *s)
 	drop_others(s);
 	for (size_t i = 0; i < HM_MAX_CARDS; i++)
 		gpu_busy_fini(&s->devices[i].list);
+	pid_owners_fini(&s->owners);
 	free(s->members);
 	free(s);
 }

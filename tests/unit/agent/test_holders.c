@@ -1,18 +1,25 @@
 #include "agent/holders.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/pid_owners.h"
+#include "harness/mounts.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
 #include "io/file.h"
 
-/* A /proc of our own: <pid>/ns/mnt, ns/pid (files whose inode is the namespace's), root/, status, stat. */
+/* A /proc of our own: <pid>/ns/mnt, ns/pid (files whose inode is the namespace's), mountinfo, status, stat. What a
+ * process would have at its root is not there: nobody needs it. */
 static void make(const char *path)
 {
 	struct hm_err e;
@@ -27,8 +34,6 @@ static ino_t make_process(const char *pid, const char *status_pids, unsigned lon
 	struct stat st;
 
 	snprintf(name, sizeof name, "proc/%s/ns", pid);
-	make(name);
-	snprintf(name, sizeof name, "proc/%s/root", pid);
 	make(name);
 	for (const char *const *ns = (const char *const[]) { "mnt", "pid", NULL }; *ns != NULL; ns++) {
 		snprintf(name, sizeof name, "proc/%s/ns/%s", pid, *ns);
@@ -55,41 +60,97 @@ static struct holders *scan(void)
 	return h;
 }
 
-/* A hard link stands for a bind mount: the same inode at another path. */
+/* Its mounts: the test's file or folder at a path inside. */
+static void mount_in(const char *pid, const char *name, const char *at)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof path, "proc/%s/mountinfo", pid);
+	f = fopen(temp_path(path), "a");
+	assert_non_null(f);
+	assert_true(fputs(mounts_line(temp_path(name), at), f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
 static void a_mounted_file_is_found_by_what_it_is(void **state)
 {
 	(void)state;
 	make_process("10", "\t10", 1);
 	make_process("self", "\t1", 1);
-	make("proc/10/root/run/hami-vgpu");
+	make("x");
 	temp_write("lib-a", "a");
 	temp_write("lib-b", "b");
-	assert_int_equal(link(temp_path("lib-a"), temp_path("proc/10/root/run/hami-vgpu/libvgpu.so")), 0);
+	assert_int_equal(symlink(temp_path("lib-a"), temp_path("other-name")), 0);
+	mount_in("10", "x", "/");
+	mount_in("10", "lib-a", "/run/hami-vgpu/libvgpu.so");
+	mount_in("10", "lib-b", "/mnt");
 	hm_auto(holders) *h = scan();
 	assert_true(holders_mounted(h, temp_path("lib-a")));
+	assert_true(holders_mounted(h, temp_path("other-name")));
 	assert_false(holders_mounted(h, temp_path("lib-b")));
 	assert_false(holders_mounted(h, temp_path("none")));
 	assert_int_equal(holders_containers(h), 0);
 }
 
-static void a_containers_symbolic_link_cannot_keep_anothers_slot(void **state)
+/* The kernel writes such names in octal, and says so of what was removed: another file may have its name by now. */
+static void names_are_the_kernels(void **state)
 {
+	hm_auto_str lines = { 0 };
+	const char *p;
+
 	(void)state;
 	make_process("10", "\t10", 1);
-	make("alloc/7/usage");
-	make("proc/10/root/run/hami-vgpu");
-	assert_int_equal(symlink(temp_path("alloc/7/usage"), temp_path("proc/10/root/run/hami-vgpu/usage")), 0);
+	make("a b\\c");
+	make("old");
+	for (p = mounts_line(temp_path("a b\\c"), "/run/hami-vgpu/usage"); *p != '\0'; p++) {
+		if (strncmp(p, "a b\\c", 5) != 0) {
+			str_addc(&lines, *p);
+			continue;
+		}
+		str_add(&lines, "a\\040b\\134c");
+		p += 4;
+	}
+	for (p = mounts_line(temp_path("old"), "/run/hami-vgpu/usage"); *p != '\0'; p++) {
+		if (strncmp(p, "/old ", 5) == 0) {
+			str_add(&lines, "/old//deleted ");
+			p += 4;
+			continue;
+		}
+		str_addc(&lines, *p);
+	}
+	temp_write("proc/10/mountinfo", str_text(&lines));
 	hm_auto(holders) *h = scan();
-	assert_false(holders_mounted(h, temp_path("alloc/7/usage")));
+	assert_true(holders_mounted(h, temp_path("a b\\c")));
+	assert_false(holders_mounted(h, temp_path("old")));
+	assert_int_equal(holders_containers(h), 2);
+}
+
+/* A list that is no list, cut off, or too long: what can be read of it counts, the first mounts always. */
+static void a_hostile_list_hides_nobody(void **state)
+{
+	hm_auto_str lines = { 0 };
+
+	(void)state;
+	make_process("10", "\t10", 1);
+	make("usage");
+	str_add(&lines, mounts_line(temp_path("usage"), "/run/hami-vgpu/usage"));
+	while (lines.n < 2000000)
+		str_add(&lines, "99 1 0:7 / /a/long/name/of/something/that/was/mounted/often rw - tmpfs x rw\n");
+	str_add(&lines, "nonsense\n1 2 3\n");
+	temp_write("proc/10/mountinfo", str_text(&lines));
+	hm_auto(holders) *h = scan();
+	assert_true(holders_mounted(h, temp_path("usage")));
 }
 
 static void a_namespace_is_looked_into_once(void **state)
 {
 	(void)state;
 	make_process("10", "\t10", 1);
-	make("proc/10/root/run/hami-vgpu/usage");
+	make("usage");
+	mount_in("10", "usage", "/run/hami-vgpu/usage");
 	make("proc/11/ns");
-	assert_int_equal(symlink(temp_path("proc/10/root"), temp_path("proc/11/root")), 0);
+	mount_in("11", "usage", "/run/hami-vgpu/usage");
 	assert_int_equal(link(temp_path("proc/10/ns/mnt"), temp_path("proc/11/ns/mnt")), 0);
 	hm_auto(holders) *h = scan();
 	assert_int_equal(holders_containers(h), 1);
@@ -102,18 +163,83 @@ static void each_root_of_a_namespace_is_looked_into(void **state)
 	make_process("10", "\t10", 1);
 	make("proc/11/ns");
 	assert_int_equal(link(temp_path("proc/10/ns/mnt"), temp_path("proc/11/ns/mnt")), 0);
+	assert_int_equal(symlink("/", temp_path("proc/10/root")), 0);
+	assert_int_equal(symlink("/some/where", temp_path("proc/11/root")), 0);
 	for (const char *const *pid = (const char *const[]) { "10", "11", NULL }; *pid != NULL; pid++) {
-		char name[64];
-
-		snprintf(name, sizeof name, "proc/%s/root/run/hami-vgpu", *pid);
-		make(name);
 		temp_write(*pid, "a library");
-		snprintf(name, sizeof name, "proc/%s/root/run/hami-vgpu/libvgpu.so", *pid);
-		assert_int_equal(link(temp_path(*pid), temp_path(name)), 0);
+		mount_in(*pid, *pid, "/run/hami-vgpu/libvgpu.so");
 	}
 	hm_auto(holders) *h = scan();
 	assert_true(holders_mounted(h, temp_path("10")));
 	assert_true(holders_mounted(h, temp_path("11")));
+}
+
+/* ---- a container that puts a file system of its own, which never answers, over what we look for */
+
+static void must(bool ok, int step)
+{
+	if (!ok)
+		_exit(step);
+}
+
+static _Noreturn void be_container(const char *usage, const char *root, int ready)
+{
+	char options[128], byte = 0;
+	int fuse;
+
+	/* Not in a user namespace of its own: there the kernel keeps others out of it. */
+	must(unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, 77);
+	must(chdir(root) == 0 && mount(usage, "run/hami-vgpu/usage", NULL, MS_BIND, NULL) == 0, 4);
+	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	must(fuse >= 0, 77);
+	snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse);
+	must(mount("x", "run/hami-vgpu", "fuse", MS_NOSUID | MS_NODEV, options) == 0, 77);
+	must(chroot(".") == 0 && write(ready, &byte, 1) == 1, 5);
+	alarm(20); /* ends a look that hangs, by ending its file system */
+	for (;;)
+		pause();
+}
+
+static void a_file_system_that_never_answers_holds_nobody_up(void **state)
+{
+	struct pid_owners *owners = calloc(1, sizeof *owners);
+	hm_auto(holders) *h = NULL;
+	char usage[512], root[512];
+	int ready[2], status;
+	struct hm_err e;
+	pid_t container;
+	bool mounted;
+	char byte;
+
+	(void)state;
+	make("alloc/7/usage");
+	make("root/run/hami-vgpu/usage");
+	snprintf(usage, sizeof usage, "%s", temp_path("alloc/7/usage"));
+	snprintf(root, sizeof root, "%s", temp_path("root"));
+	*owners = (struct pid_owners) { .proc = "/proc", .alloc = temp_path("alloc") };
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	container = fork();
+	if (container == 0)
+		be_container(usage, root, ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		assert_int_equal(waitpid(container, &status, 0), container);
+		close(ready[0]);
+		free(owners);
+		assert_int_equal(WEXITSTATUS(status), 77); /* not allowed here */
+		skip();
+	}
+	close(ready[0]);
+	assert_int_equal(holders_scan("/proc", &h, &e), 0);
+	mounted = holders_mounted(h, usage);
+	assert_int_equal(pid_owners_number(owners, (unsigned)container, 1), 7);
+	assert_int_equal(pid_owners_number(owners, (unsigned)getpid(), 1), 0);
+	assert_int_equal(waitpid(container, &status, WNOHANG), 0);
+	kill(container, SIGKILL);
+	assert_int_equal(waitpid(container, &status, 0), container);
+	pid_owners_fini(owners);
+	free(owners);
+	assert_true(mounted);
 }
 
 static void a_process_is_pid_start_time_and_namespace(void **state)
@@ -209,7 +335,8 @@ static void allocation_failures(void **state)
 {
 	(void)state;
 	make_process("10", "\t10", 1);
-	make("proc/10/root/run/hami-vgpu/usage");
+	make("usage");
+	mount_in("10", "usage", "/run/hami-vgpu/usage");
 	assert_int_equal(sweep_run(scenario, NULL).leaked, 0);
 }
 
@@ -218,9 +345,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
 		TEST(a_mounted_file_is_found_by_what_it_is),
-		TEST(a_containers_symbolic_link_cannot_keep_anothers_slot),
+		TEST(names_are_the_kernels),
+		TEST(a_hostile_list_hides_nobody),
 		TEST(a_namespace_is_looked_into_once),
 		TEST(each_root_of_a_namespace_is_looked_into),
+		TEST(a_file_system_that_never_answers_holds_nobody_up),
 		TEST(a_process_is_pid_start_time_and_namespace),
 		TEST(many_invented_processes_cost_one_look),
 		TEST(without_proc_nobody_is_dead),

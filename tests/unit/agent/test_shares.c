@@ -10,6 +10,7 @@
 
 #include "abi/nvml.h"
 #include "agent/pid_owners.h"
+#include "harness/mounts.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
@@ -74,18 +75,18 @@ static void make_folder(const char *path)
 /* A container on the first card, or both; its one process is pid 100 + number. */
 static void make_container(unsigned number, unsigned cards, unsigned cores, const char *lines)
 {
-	char text[1024], path[300], usage[400];
+	char text[2048], path[300];
 	struct limits l = { .count = cards, .priority = 1 };
 	struct hm_err e;
 	size_t n = 0;
 
-	snprintf(path, sizeof path, "proc/%u/root/run/hami-vgpu/usage", 100 + number);
-	make_folder(temp_path(path));
-	snprintf(usage, sizeof usage, "%s", temp_path(path));
-	snprintf(path, sizeof path, "s/alloc/%u", number);
-	make_folder(temp_path(path));
 	snprintf(path, sizeof path, "s/alloc/%u/usage", number);
-	assert_int_equal(symlink(usage, temp_path(path)), 0);
+	make_folder(temp_path(path));
+	snprintf(text, sizeof text, "%s", mounts_line(temp_path(path), "/run/hami-vgpu/usage"));
+	snprintf(path, sizeof path, "proc/%u", 100 + number);
+	make_folder(temp_path(path));
+	snprintf(path, sizeof path, "proc/%u/mountinfo", 100 + number);
+	temp_write(path, text);
 	n = (size_t)snprintf(text, sizeof text, "hami-vgpu-limits 1\n");
 	for (unsigned i = 0; i < cards; i++) {
 		n += (size_t)snprintf(text + n, sizeof text - n, "gpu=%s memory=1000 cores=%u\n", gpu_name(i), cores);
