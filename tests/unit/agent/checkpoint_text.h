@@ -36,7 +36,7 @@ static inline struct checkpoint *make_checkpoint(const char *entries)
 static inline struct claim make_claim(uint64_t number, const char *pod_uid, const char *cdi, const char *first,
 				      const char *second)
 {
-	struct claim c = { .number = number, .state = CLAIM_ACTIVE, .created_ms = 1, .card_count = 1 };
+	struct claim c = { .priority = 1, .number = number, .state = CLAIM_ACTIVE, .created_ms = 1, .card_count = 1 };
 	const char *ids[2] = { first, second };
 
 	snprintf(c.pod_uid, sizeof c.pod_uid, "%s", pod_uid);
