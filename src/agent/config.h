@@ -2,22 +2,28 @@
 #ifndef HM_AGENT_CONFIG_H
 #define HM_AGENT_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/options.h"
+#include "base/texts.h"
 #include "core/err.h"
-#include "io/json.h"
 
 enum { CONFIG_MAX_BYTES = 64 * 1024 };
 
+struct config_target {
+	const struct option_spec *table;
+	size_t count;
+	struct texts *texts; /* keeps the values */
+	struct texts *told;  /* keeps what was warned of */
+	bool hami;           /* deviceSplitCount is --device-split-count, not --cores-per-device */
+};
+
 /* Sets the table's options from the file. A bad value is refused with file, line, key and reason; an unknown key is
- * warned of once. Texts point into *tree, which the caller frees (json_free) when the options die; set on failure too,
- * or NULL. */
-int config_read(const char *path, const struct option_spec *table, size_t count, struct cJSON **tree,
-		struct hm_err *e) HM_MUST_USE;
+ * warned of once. */
+int config_read(const char *path, const struct config_target *to, struct hm_err *e) HM_MUST_USE;
 
 /* config_read for a text in memory; the message has no file name. */
-int config_parse(const char *text, size_t n, const struct option_spec *table, size_t count, struct cJSON **tree,
-		 struct hm_err *e) HM_MUST_USE;
+int config_parse(const char *text, size_t n, const struct config_target *to, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -16,6 +16,8 @@ static int finish_early(int result, const struct option_spec *table)
 {
 	if (result == OPTIONS_HELP)
 		options_print_help(usage, table, AGENT_OPTION_COUNT);
+	else if (result == OPTIONS_VERSION_WORD) /* as HAMi's plugin says it */
+		printf("NVIDIA Device Plugin version: %s\n", HM_VERSION);
 	else
 		printf("hami-device-plugin %s\n", HM_VERSION);
 	return HM_EXIT_OK;
@@ -39,16 +41,18 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	agent_options_init(&options, table);
 	r = agent_options_read(&options, table, argc, argv, &e);
-	if (r == OPTIONS_HELP || r == OPTIONS_VERSION)
+	if (r > OPTIONS_RUN)
 		return finish_early(r, table);
 	if (r < 0 || set_log(&options, &e) < 0) {
 		fprintf(stderr, "hami-device-plugin: %s\n", e.msg);
 		agent_options_fini(&options);
 		return HM_EXIT_USAGE;
 	}
-	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("binding", options.binding),
-		 KV("resource", options.resource_name), KV_U64("cores_per_device", options.cores_per_device));
-	r = agent_run(&options, &e);
+	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("mode", options.mode),
+		 KV("binding", options.binding), KV("resource", options.resource_name),
+		 KV_U64("cores_per_device", options.cores_per_device));
+	r = agent_is_hami(&options) ? hm_err_set(&e, HM_EUNSUPPORTED, "--mode=hami: not in this version yet")
+				    : agent_run(&options, &e);
 	if (r < 0)
 		log_error("hami-device-plugin ends", KV_ERR(&e));
 	agent_options_fini(&options);

@@ -82,7 +82,7 @@ static void what_cannot_be_is_refused(void **state)
 	static const struct {
 		const char *flag, *want;
 	} rows[] = {
-		{ "--mode=dra", "--mode=dra: this version has only --mode=slices" },
+		{ "--mode=dra", "--mode=dra: this version has only --mode=slices and --mode=hami" },
 		{ "--cdi-dir=cdi", "--cdi-dir: \"cdi\" is not an absolute path" },
 		{ "--state-dir=", "--state-dir: \"\" is not an absolute path" },
 		{ "--state-dir=/a\nb", "--state-dir: the path has a control character in it" },
@@ -106,6 +106,7 @@ static void what_cannot_be_is_refused(void **state)
 		char program[] = "p";
 		char *argv[] = { program, longest, NULL };
 
+		agent_options_fini(&options);
 		agent_options_init(&options, table);
 		assert_true(agent_options_read(&options, table, 2, argv, &e) < 0);
 		assert_non_null(strstr(e.msg, "--state-dir: the path is longer than 400 bytes"));

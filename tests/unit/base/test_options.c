@@ -5,13 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/sweep.h"
 #include "harness/unit.h"
 
 static struct {
 	bool flag;
 	uint64_t number;
 	const char *text, *choice;
+	double scaling;
+	struct option_list list;
 } values;
 
 static const struct option_spec specs[] = {
@@ -27,7 +28,21 @@ static const struct option_spec specs[] = {
 	  .min = 1,
 	  .max = 1000,
 	  .help = "slots of each card" },
-	{ .name = "config", .kind = OPTION_TEXT, .value = &values.text, .argument = "PATH", .help = "the file" },
+	{ .name = "config",
+	  .env = "HM_TEST_FILE",
+	  .kind = OPTION_TEXT,
+	  .value = &values.text,
+	  .argument = "PATH",
+	  .help = "the file",
+	  .alias = "file",
+	  .env2 = "HM_TEST_FILE2" },
+	{ .name = "scaling", .kind = OPTION_F64, .value = &values.scaling, .max = 10, .help = "times" },
+	{ .name = "list",
+	  .env = "HM_TEST_LIST",
+	  .kind = OPTION_LIST,
+	  .value = &values.list,
+	  .choices = "a|b|c",
+	  .help = "several" },
 	{ .name = "binding",
 	  .env = "HM_TEST_BINDING",
 	  .kind = OPTION_CHOICE,
@@ -55,6 +70,11 @@ static int defaults(void **state)
 	values.number = 4;
 	values.text = "/etc/default";
 	values.choice = "late";
+	values.scaling = 1;
+	values.list = (struct option_list) { "a" };
+	unsetenv("HM_TEST_FILE");
+	unsetenv("HM_TEST_FILE2");
+	unsetenv("HM_TEST_LIST");
 	unsetenv("HM_TEST_FLAG");
 	unsetenv("HM_TEST_CORES");
 	unsetenv("HM_TEST_BINDING");
@@ -223,24 +243,80 @@ static void help_lists_every_option_with_its_default(void **state)
 			       "  --fail-on-init-error[=true|false]\n        end where the driver does not answer "
 			       "(default true) [HM_TEST_FLAG]\n"));
 	assert_non_null(strstr(text, "  --cores N\n        slots of each card (default 4) [HM_TEST_CORES]\n"));
-	assert_non_null(strstr(text, "  --config PATH\n        the file (default /etc/default)\n"));
+	assert_non_null(strstr(text,
+			       "  --config PATH\n        the file; also --file (default /etc/default) [HM_TEST_FILE, "
+			       "HM_TEST_FILE2]\n  --scaling N\n        times (default 1)\n"));
 	assert_non_null(strstr(text, "  --binding late|classic\n        how (default late) [HM_TEST_BINDING]\n"));
 	assert_non_null(strstr(text, "  --help\n"));
 }
 
-static int parse_once(void *arg)
+static void with_one_dash_and_by_another_name(void **state)
 {
-	const char *const args[] = { "--cores=5", NULL };
+	const char *const args[] = { "-cores=6", "-fail-on-init-error", "--file", "y" };
 	struct hm_err e;
 
-	(void)arg;
-	return parse(args, NULL, &e);
+	(void)state;
+	assert_int_equal(parse((const char *const[]) { args[0], args[1], args[2], args[3], NULL }, NULL, &e),
+			 OPTIONS_RUN);
+	assert_int_equal(values.number, 6);
+	assert_true(values.flag);
+	assert_string_equal(values.text, "y");
+	assert_int_equal(parse((const char *const[]) { "--file", NULL }, NULL, &e), -HM_EINVAL);
+	assert_string_equal(e.msg, "--file needs a value; see --help");
+	/* No abbreviations: what is short for one flag today is ambiguous tomorrow. */
+	assert_int_equal(parse((const char *const[]) { "--core=6", NULL }, NULL, &e), -HM_EINVAL);
 }
 
-static void survives_every_failed_allocation(void **state)
+static void the_second_variable_counts_where_the_first_is_empty(void **state)
 {
+	const char *const none[] = { NULL };
+	struct hm_err e;
+
 	(void)state;
-	sweep_check("options", parse_once, NULL);
+	setenv("HM_TEST_FILE2", "second", 1);
+	assert_int_equal(parse(none, NULL, &e), OPTIONS_RUN);
+	assert_string_equal(values.text, "second");
+	setenv("HM_TEST_FILE", "first", 1);
+	assert_int_equal(parse(none, NULL, &e), OPTIONS_RUN);
+	assert_string_equal(values.text, "first");
+}
+
+static void decimals(void **state)
+{
+	static const struct {
+		const char *text;
+		double want; /* below 0: refused */
+	} rows[] = { { "1", 1 },    { "0.29", 0.29 }, { "1e1", 10 }, { "10.1", -1 }, { "-1", -1 }, { "nan", -1 },
+		     { "inf", -1 }, { "0x1", -1 },    { " 1", -1 },  { "1 ", -1 },   { "", -1 },   { "1,5", -1 } };
+	struct hm_err e;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		char arg[64];
+
+		snprintf(arg, sizeof arg, "--scaling=%s", rows[i].text);
+		values.scaling = -1;
+		assert_int_equal(parse((const char *const[]) { arg, NULL }, NULL, &e),
+				 rows[i].want < 0 ? -HM_EINVAL : OPTIONS_RUN);
+		assert_true(values.scaling == rows[i].want);
+	}
+}
+
+static void lists(void **state)
+{
+	struct hm_err e;
+
+	(void)state;
+	setenv("HM_TEST_LIST", "b,c", 1);
+	assert_int_equal(parse((const char *const[]) { NULL }, NULL, &e), OPTIONS_RUN);
+	assert_string_equal(values.list.text, "b,c");
+	assert_true(option_list_has(&values.list, "c") && !option_list_has(&values.list, "a"));
+	assert_false(option_list_has(&values.list, "b,c") || option_list_has(&values.list, ""));
+	assert_int_equal(parse((const char *const[]) { "--list=a", "--list", "c", NULL }, NULL, &e), OPTIONS_RUN);
+	assert_string_equal(values.list.text, "a,c");
+	assert_int_equal(parse((const char *const[]) { "--list=a,d", NULL }, NULL, &e), -HM_EINVAL);
+	assert_string_equal(e.msg, "--list: \"d\" is none of a|b|c");
+	assert_int_equal(parse((const char *const[]) { "--list=a,,b", NULL }, NULL, &e), -HM_EINVAL);
 }
 
 int main(void)
@@ -255,7 +331,10 @@ int main(void)
 		cmocka_unit_test_setup(operands_are_left, defaults),
 		cmocka_unit_test_setup(help_and_version, defaults),
 		cmocka_unit_test_setup(help_lists_every_option_with_its_default, defaults),
-		cmocka_unit_test_setup(survives_every_failed_allocation, defaults),
+		cmocka_unit_test_setup(with_one_dash_and_by_another_name, defaults),
+		cmocka_unit_test_setup(the_second_variable_counts_where_the_first_is_empty, defaults),
+		cmocka_unit_test_setup(decimals, defaults),
+		cmocka_unit_test_setup(lists, defaults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
