@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/driver_edits.h"
+#include "agent/hami_cdi.h"
 #include "base/str.h"
 #include "contract/container.h"
 #include "contract/host.h"
@@ -130,6 +131,8 @@ int edits_make(struct edits *m, const struct claim *c, const struct inventory *i
 	if (r == 0)
 		r = m->hami == NULL ? add_env(c, out, e)
 				    : hami_answer_edits(m->hami, c, cards, m->library, way == EDITS_SPEC, out, e);
+	if (r == 0 && m->hami != NULL && way == EDITS_SPEC)
+		r = hami_cdi_add_extras(m->hami, out, e);
 	if (r == 0)
 		r = add_mounts(m, c, out, e);
 	if (r < 0)

@@ -30,7 +30,7 @@ static int no_memory(struct hm_err *e)
 	return hm_err_set(e, HM_ENOMEM, "container edits");
 }
 
-static void device_id(const struct hami_answer_config *a, const struct card *card, char out[HM_UUID_BYTES])
+void hami_answer_device_id(const struct hami_answer_config *a, const struct card *card, char out[HM_UUID_BYTES])
 {
 	if (a->ids_by_index)
 		hm_fmt(out, HM_UUID_BYTES, "%u", card->index);
@@ -65,7 +65,7 @@ static int name_cards(struct maker *m)
 	for (size_t i = 0; i < m->claim->card_count; i++) {
 		char id[HM_UUID_BYTES];
 
-		device_id(m->a, m->cards[i], id);
+		hami_answer_device_id(m->a, m->cards[i], id);
 		str_addf(&list, "%s%s", i > 0 ? "," : "", id);
 	}
 	return str_failed(&list) ? no_memory(m->e) : env(m, HM_ENV_VISIBLE_DEVICES, str_text(&list));
@@ -78,7 +78,7 @@ static int mount_cards(struct maker *m)
 	for (size_t i = 0; i < m->claim->card_count; i++) {
 		char id[HM_UUID_BYTES];
 
-		device_id(m->a, m->cards[i], id);
+		hami_answer_device_id(m->a, m->cards[i], id);
 		hm_fmt(inside, sizeof inside, HAMI_VOLUME_MOUNT_DIR "/%s", id);
 		if (mount(m, "/dev/null", inside, false) < 0)
 			return -m->e->code;
@@ -296,7 +296,7 @@ size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct ca
 	for (size_t i = 0; i < count; i++) {
 		char id[HM_UUID_BYTES];
 
-		device_id(a, cards[i], id);
+		hami_answer_device_id(a, cards[i], id);
 		hm_fmt(names[n++], HAMI_ANSWER_NAME_BYTES, HAMI_CDI_VENDOR "/" HAMI_CDI_CLASS_GPU "=%s", id);
 	}
 	for (size_t i = 0; i < HM_COUNT(extras); i++)

@@ -52,6 +52,9 @@ struct hami_answer_config {
 int hami_answer_edits(const struct hami_answer_config *a, const struct claim *c, const struct card *const *cards,
 		      const char *library, bool late, struct cdi_edits *out, struct hm_err *e) HM_MUST_USE;
 
+/* How the card is named: by UUID or index. */
+void hami_answer_device_id(const struct hami_answer_config *a, const struct card *card, char out[HM_UUID_BYTES]);
+
 enum { HAMI_ANSWER_NAMES = HM_MAX_CARDS + 4, HAMI_ANSWER_NAME_BYTES = 128 };
 
 /* Classic binding with a CDI strategy: the names of HAMi's own CDI devices (agent/hami_cdi.h) for these cards. Returns

@@ -73,6 +73,8 @@ const struct cdi_device *cdi_spec_device(const struct cdi_spec *s, const char *n
 /* Our spec text for one device. */
 int cdi_spec_write(const char *kind, const char *device, const struct cdi_edits *edits, struct str *out,
 		   struct hm_err *e) HM_MUST_USE;
+/* The same for a whole spec; its edits may be empty, those of its devices too, but not both. */
+int cdi_spec_write_all(const struct cdi_spec *s, struct str *out, struct hm_err *e) HM_MUST_USE;
 /* cdi_spec_write, then file_replace. */
 int cdi_spec_install(const char *path, const char *kind, const char *device, const struct cdi_edits *edits,
 		     struct hm_err *e) HM_MUST_USE;

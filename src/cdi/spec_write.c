@@ -94,23 +94,50 @@ static void add_edits(struct str *out, const struct cdi_edits *e)
 	str_addc(out, '}');
 }
 
+static int check_device(const struct cdi_spec *s, const struct cdi_device *d, struct hm_err *e)
+{
+	if (!cdi_device_name_ok(d->name))
+		return hm_err_set(e, HM_EINVAL, "CDI device name \"%s\" has characters that runtimes refuse", d->name);
+	if (cdi_edits_empty(&d->edits) && cdi_edits_empty(&s->edits))
+		return hm_err_set(e, HM_EINVAL, "CDI device %s=%s without edits: runtimes refuse it", s->kind, d->name);
+	return 0;
+}
+
+int cdi_spec_write_all(const struct cdi_spec *s, struct str *out, struct hm_err *e)
+{
+	if (!cdi_kind_ok(s->kind))
+		return hm_err_set(e, HM_EINVAL, "CDI kind \"%s\" is not vendor/class", s->kind);
+	if (s->device_count == 0)
+		return hm_err_set(e, HM_EINVAL, "CDI spec %s without devices: runtimes refuse it", s->kind);
+	for (size_t i = 0; i < s->device_count; i++)
+		if (check_device(s, &s->devices[i], e) < 0)
+			return -e->code;
+	str_add(out, "{\"cdiVersion\":\"0.6.0\"");
+	json_add_member(out, "kind", s->kind);
+	str_add(out, ",\"devices\":[");
+	for (size_t i = 0; i < s->device_count; i++) {
+		str_add(out, i > 0 ? ",{" : "{");
+		json_add_member(out, "name", s->devices[i].name);
+		str_add(out, ",\"containerEdits\":");
+		add_edits(out, &s->devices[i].edits);
+		str_addc(out, '}');
+	}
+	str_addc(out, ']');
+	if (!cdi_edits_empty(&s->edits)) {
+		str_add(out, ",\"containerEdits\":");
+		add_edits(out, &s->edits);
+	}
+	str_add(out, "}\n");
+	return str_failed(out) ? hm_err_set(e, HM_ENOMEM, "CDI spec %s", s->kind) : 0;
+}
+
 int cdi_spec_write(const char *kind, const char *device, const struct cdi_edits *edits, struct str *out,
 		   struct hm_err *e)
 {
-	if (!cdi_kind_ok(kind))
-		return hm_err_set(e, HM_EINVAL, "CDI kind \"%s\" is not vendor/class", kind);
-	if (!cdi_device_name_ok(device))
-		return hm_err_set(e, HM_EINVAL, "CDI device name \"%s\" has characters that runtimes refuse", device);
-	if (cdi_edits_empty(edits))
-		return hm_err_set(e, HM_EINVAL, "CDI device %s=%s without edits: runtimes refuse it", kind, device);
-	str_add(out, "{\"cdiVersion\":\"0.6.0\"");
-	json_add_member(out, "kind", kind);
-	str_add(out, ",\"devices\":[{");
-	json_add_member(out, "name", device);
-	str_add(out, ",\"containerEdits\":");
-	add_edits(out, edits);
-	str_add(out, "}]}\n");
-	return str_failed(out) ? hm_err_set(e, HM_ENOMEM, "CDI spec %s=%s", kind, device) : 0;
+	struct cdi_device one = { (char *)device, *edits };
+	const struct cdi_spec spec = { .kind = (char *)kind, .devices = &one, .device_count = 1 };
+
+	return cdi_spec_write_all(&spec, out, e);
 }
 
 int cdi_spec_install(const char *path, const char *kind, const char *device, const struct cdi_edits *edits,

@@ -15,6 +15,8 @@ static struct agent_options options;
 static struct agent_paths paths;
 static struct inventory *inventory;
 static struct edits *maker;
+static enum edits_way way = EDITS_SPEC;
+static bool uncontrolled;
 
 static int setup(void **state)
 {
@@ -56,9 +58,11 @@ static char *make(const char **error)
 	struct cdi_edits edits;
 	size_t at = 0;
 
+	c.uncontrolled = uncontrolled;
+
 	text[0] = '\0';
 	*error = "";
-	if (edits_make(maker, &c, inventory, EDITS_SPEC, &edits, &e) < 0) {
+	if (edits_make(maker, &c, inventory, way, &edits, &e) < 0) {
 		*error = e.msg;
 		claim_fini(&c);
 		return text;
@@ -114,6 +118,40 @@ static void ours_are_always_there(void **state)
 	assert_null(strstr(text, "LD_PRELOAD"));
 	assert_null(strstr(text, "nvidia0"));
 	assert_null(strstr(text, "nvidiactl")); /* not there, so not asked for */
+}
+
+static struct hami_answer_config hami = { .hook_path = "/usr/local", .strategies = HAMI_LIST_ENVVAR };
+
+/* Under HAMi: its environment instead of the slices', ours in files all the same. */
+static void hami_s_resources(void **state)
+{
+	const char *error;
+	char *text;
+	struct hm_err e;
+
+	(void)state;
+	edits_free(maker);
+	assert_int_equal(edits_new(&options, &paths, "/lib/x", &hami, &maker, &e), 0);
+	way = EDITS_ANSWER; /* NVIDIA's runtime brings the driver: no node is asked for */
+	text = make(&error);
+	assert_string_equal(error, "");
+	HAS(text, "env CUDA_DEVICE_SM_LIMIT=25");
+	HAS(text, "mount /lib/x /usr/local/vgpu/libvgpu.so ro");
+	HAS(text, "mount /var/lib/hami-vgpu/alloc/17/limits /run/hami-vgpu/limits ro");
+	HAS(text, "mount /var/lib/hami-vgpu/alloc/17/ld.so.preload /etc/ld.so.preload ro");
+	assert_null(strstr(text, "HAMI_VGPU_UUID"));
+	assert_null(strstr(text, "/tmp/vgpulock"));
+	assert_null(strstr(text, "node "));
+	uncontrolled = true;
+	text = make(&error);
+	assert_null(strstr(text, "ld.so.preload"));
+	HAS(text, "mount /var/lib/hami-vgpu/alloc/17/limits /run/hami-vgpu/limits ro");
+	way = EDITS_SPEC;
+	options.device_root = temp_path("none");
+	make(&error);
+	assert_non_null(strstr(error, "/dev/nvidia1 is not there"));
+	way = EDITS_SPEC;
+	uncontrolled = false;
 }
 
 static void roots_give_nodes_and_libraries(void **state)
@@ -226,6 +264,7 @@ int main(void)
 		TEST(roots_give_nodes_and_libraries),
 		TEST(the_drivers_spec_is_copied_for_just_these_cards),
 		TEST(a_card_that_is_gone_is_named),
+		TEST(hami_s_resources),
 		TEST(allocation_failures),
 	};
 

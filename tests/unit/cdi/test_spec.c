@@ -99,6 +99,25 @@ static void writes(void **state)
 	cdi_edits_fini(&e);
 }
 
+/* What we read we write the same, but for what runtimes take from the node. */
+static void writes_many_devices(void **state)
+{
+	hm_auto(cdi_spec) *s = NULL;
+	hm_auto(cdi_spec) *again = NULL;
+	hm_auto_str out = { 0 };
+	struct hm_err e = { 0 };
+
+	(void)state;
+	assert_int_equal(cdi_spec_parse(nvidia, sizeof nvidia - 1, &s, &e), 0);
+	if (cdi_spec_write_all(s, &out, &e) < 0 || cdi_spec_parse(str_text(&out), out.n, &again, &e) < 0)
+		fail_msg("%s", e.msg);
+	check_nvidia(again);
+	str_clear(&out);
+	s->device_count = 0;
+	assert_int_equal(cdi_spec_write_all(s, &out, &e), -HM_EINVAL);
+	s->device_count = 2;
+}
+
 static void write_refuses(void **state)
 {
 	struct cdi_edits e = { 0 }, some = { 0 };
@@ -207,8 +226,10 @@ static void sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_nvidia),  cmocka_unit_test(reads_yaml),   cmocka_unit_test(writes),
-		cmocka_unit_test(write_refuses), cmocka_unit_test(read_refuses), cmocka_unit_test(sweep),
+		cmocka_unit_test(reads_nvidia),  cmocka_unit_test(reads_yaml),
+		cmocka_unit_test(writes),        cmocka_unit_test(writes_many_devices),
+		cmocka_unit_test(write_refuses), cmocka_unit_test(read_refuses),
+		cmocka_unit_test(sweep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
