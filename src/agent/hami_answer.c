@@ -58,15 +58,23 @@ static int mount(struct maker *m, const char *host, const char *inside, bool rea
 
 /* ---- which cards: for NVIDIA's runtime */
 
+/* The card's name, or that of the MIG device on it. */
+static const char *visible_id(const struct maker *m, size_t i, char room[HM_UUID_BYTES])
+{
+	if (m->claim->cards[i].mig[0] != '\0')
+		return m->claim->cards[i].mig;
+	hami_answer_device_id(m->a, m->cards[i], room);
+	return room;
+}
+
 static int name_cards(struct maker *m)
 {
 	hm_auto_str list = { 0 };
 
 	for (size_t i = 0; i < m->claim->card_count; i++) {
-		char id[HM_UUID_BYTES];
+		char room[HM_UUID_BYTES];
 
-		hami_answer_device_id(m->a, m->cards[i], id);
-		str_addf(&list, "%s%s", i > 0 ? "," : "", id);
+		str_addf(&list, "%s%s", i > 0 ? "," : "", visible_id(m, i, room));
 	}
 	return str_failed(&list) ? no_memory(m->e) : env(m, HM_ENV_VISIBLE_DEVICES, str_text(&list));
 }
@@ -76,10 +84,9 @@ static int mount_cards(struct maker *m)
 	char inside[PATH_BYTES];
 
 	for (size_t i = 0; i < m->claim->card_count; i++) {
-		char id[HM_UUID_BYTES];
+		char room[HM_UUID_BYTES];
 
-		hami_answer_device_id(m->a, m->cards[i], id);
-		hm_fmt(inside, sizeof inside, HAMI_VOLUME_MOUNT_DIR "/%s", id);
+		hm_fmt(inside, sizeof inside, HAMI_VOLUME_MOUNT_DIR "/%s", visible_id(m, i, room));
 		if (mount(m, "/dev/null", inside, false) < 0)
 			return -m->e->code;
 	}
@@ -184,7 +191,7 @@ static int add_limits(struct maker *m)
 	}
 	if (m->claim->card_count > 0 && add_cores(m, order) < 0)
 		return -m->e->code;
-	if (m->a->oversubscribe && env(m, HM_ENV_OVERSUBSCRIBE, "true") < 0)
+	if (m->claim->oversubscribe && env(m, HM_ENV_OVERSUBSCRIBE, "true") < 0)
 		return -m->e->code;
 	if (m->a->log_level != NULL && m->a->log_level[0] != '\0' &&
 	    env(m, HAMI_ENV_LIBCUDA_LOG_LEVEL, m->a->log_level) < 0)

@@ -40,7 +40,6 @@ struct hami_answer_config {
 	unsigned extras;               /* of enum hami_extra */
 	unsigned extra_specs;          /* those of which hami_cdi_write has written a spec */
 	bool disable_core_limit;       /* disableCoreLimit of device-config.yaml */
-	bool oversubscribe;            /* deviceMemoryScaling above 1 */
 	const char *log_level;         /* libCudaLogLevel */
 	const char *dev_root;          /* the host's folder that holds dev/nvidia*; NULL: "/" */
 	const char *annotation_prefix; /* of cdi-annotations: "cdi.k8s.io/" */

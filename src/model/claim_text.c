@@ -70,8 +70,8 @@ void claim_write(const struct claim *c, struct str *out)
 	str_addf(out, "created_ms=%llu\n", (unsigned long long)c->created_ms);
 	for (size_t i = 0; i < c->device_count; i++)
 		write_text(out, "device", c->devices[i]);
-	str_addf(out, "entry=%u\npriority=%u\npolicy=%s\noversubscribe=%d\n", c->entry, c->priority,
-		 claim_policy_name(c->policy), c->oversubscribe);
+	str_addf(out, "entry=%u\npriority=%u\npolicy=%s\noversubscribe=%d\nuncontrolled=%d\n", c->entry, c->priority,
+		 claim_policy_name(c->policy), c->oversubscribe, c->uncontrolled);
 	write_text(out, "signature", c->signature);
 	for (size_t i = 0; i < c->card_count; i++)
 		write_card(out, &c->cards[i]);
@@ -164,13 +164,23 @@ static int read_policy(struct piece v, void *into, struct hm_err *e)
 	return 0;
 }
 
-static int read_oversubscribe(struct piece v, void *into, struct hm_err *e)
+static int read_flag(struct piece v, bool *out, struct hm_err *e)
 {
 	uint64_t on = 0;
 	int r = read_u64(v, 1, &on, e);
 
-	claim_of(into)->oversubscribe = on == 1;
+	*out = on == 1;
 	return r;
+}
+
+static int read_oversubscribe(struct piece v, void *into, struct hm_err *e)
+{
+	return read_flag(v, &claim_of(into)->oversubscribe, e);
+}
+
+static int read_uncontrolled(struct piece v, void *into, struct hm_err *e)
+{
+	return read_flag(v, &claim_of(into)->uncontrolled, e);
 }
 
 static int read_device(struct piece v, void *into, struct hm_err *e)
@@ -251,6 +261,7 @@ static const struct record_key keys[] = {
 	{ "priority", false, read_priority, 2 },
 	{ "policy", false, read_policy, 2 },
 	{ "oversubscribe", false, read_oversubscribe, 2 },
+	{ "uncontrolled", false, read_uncontrolled, 2 },
 	{ "signature", false, read_signature, 2 },
 };
 

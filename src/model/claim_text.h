@@ -11,8 +11,9 @@
  *     created_ms=1764447654123                                         (wall clock)
  *     device=<device id>                                               (one line each)
  *     entry=0                                                          (index among the pod's entries; 0 for slices)
- *     priority=<0|1> policy=... oversubscribe=<0|1> signature=...      (2; a line each, as in the limit file;
- *                                                                       the pod's accepted signature, may be empty)
+ *     priority=<0|1> policy=... oversubscribe=<0|1>                    (2; a line each, as in the limit file)
+ *     uncontrolled=<0|1> signature=...                                 (2; libvgpu is left out; the pod's accepted
+ *                                                                       signature, may be empty)
  *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each; 2: " mig=<uuid>" may follow)
  *     end
  */
@@ -62,12 +63,12 @@ struct claim {
 	unsigned priority; /* 0: high, 1: low, the usual */
 	enum claim_policy policy;
 	bool oversubscribe;
+	bool uncontrolled; /* libvgpu is not preloaded: the pod asked for that and --compat grants it */
 	char signature[CLAIM_SIGNATURE_BYTES];
 	char (*devices)[HM_DEVICE_ID_BYTES]; /* owned */
 	size_t device_count;
 	struct claim_card cards[HM_MAX_CARDS];
 	size_t card_count;
-	bool uncontrolled; /* libvgpu is not preloaded: the pod asked for that and --compat grants it */
 };
 
 void claim_fini(struct claim *c);

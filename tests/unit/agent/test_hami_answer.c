@@ -225,7 +225,7 @@ static void the_rest_of_the_environment(void **state)
 	(void)state;
 	card(0, 3000, 30);
 	config.extras = HAMI_EXTRA_GDS | HAMI_EXTRA_MOFED | HAMI_EXTRA_GDRCOPY | HAMI_EXTRA_IMEX;
-	config.disable_core_limit = config.oversubscribe = true;
+	config.disable_core_limit = claim.oversubscribe = true;
 	config.log_level = "";
 	text = make(false);
 	assert_non_null(strstr(text, "NVIDIA_GDRCOPY=enabled\nNVIDIA_GDS=enabled\nNVIDIA_MOFED=enabled\n"));
@@ -309,7 +309,7 @@ static void memory_runs_out(void **state)
 	card(1, 8000, 50);
 	card(0, 4000, 20);
 	config.extras = HAMI_EXTRA_GDS | HAMI_EXTRA_IMEX;
-	config.pass_device_specs = config.disable_core_limit = config.oversubscribe = true;
+	config.pass_device_specs = config.disable_core_limit = claim.oversubscribe = true;
 	sweep_check("hami answer", everything, NULL);
 }
 

@@ -24,6 +24,7 @@ static const char sample[] = "hami-vgpu-claim 2\n"
 			     "priority=0\n"
 			     "policy=force\n"
 			     "oversubscribe=1\n"
+			     "uncontrolled=1\n"
 			     "signature=v1.k.abc\n"
 			     "card=GPU-a memory=4026531840 cores=25 slot=4\n"
 			     "card=GPU-b memory=18446744073709551615 cores=100 slot=999 mig=MIG-7\n"
@@ -49,6 +50,7 @@ static void check_sample(const struct claim *c)
 	assert_int_equal(c->priority, 0);
 	assert_int_equal(c->policy, CLAIM_POLICY_FORCE);
 	assert_true(c->oversubscribe);
+	assert_true(c->uncontrolled);
 	assert_string_equal(c->signature, "v1.k.abc");
 	assert_string_equal(c->cards[0].mig, "");
 	assert_string_equal(c->cards[1].mig, "MIG-7");
@@ -94,6 +96,7 @@ static void test_version_1(void **state)
 	assert_int_equal(c.priority, 1);
 	assert_int_equal(c.policy, CLAIM_POLICY_DEFAULT);
 	assert_false(c.oversubscribe);
+	assert_false(c.uncontrolled);
 	assert_string_equal(c.signature, "");
 	claim_fini(&c);
 	/* The new keys are none of version 1's, and version 2 needs them. */
@@ -140,24 +143,25 @@ static void test_bad_lines(void **state)
 		  "9",
 		  -HM_EPROTO, "line 12: device" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=101 slot=4", -HM_EPROTO,
-		  "line 18: card: not \"<uuid>" },
+		  "line 19: card: not \"<uuid>" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1000", -HM_EPROTO,
-		  "line 18: card" },
+		  "line 19: card" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 x=1", -HM_EPROTO,
-		  "line 18: card" },
+		  "line 19: card" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=", -HM_EPROTO,
-		  "line 18: card" },
+		  "line 19: card" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=a b",
-		  -HM_EPROTO, "line 18: card" },
+		  -HM_EPROTO, "line 19: card" },
 		{ "priority=0", "priority=2", -HM_EPROTO, "line 14: priority: not a number between 0 and 1" },
 		{ "policy=force", "policy=off", -HM_EPROTO, "line 15: policy: none of default, force, disable" },
 		{ "policy=force", "policy=forceforceforceforce", -HM_EPROTO, "line 15: policy: none of" },
 		{ "oversubscribe=1", "oversubscribe=yes", -HM_EPROTO, "line 16: oversubscribe: not a number" },
+		{ "uncontrolled=1", "uncontrolled=2", -HM_EPROTO, "line 17: uncontrolled: not a number" },
 		{ "policy=force", "priority=0", -HM_EPROTO, "line 15: priority: stands twice" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-b memory=1 cores=1 slot=1", -HM_EPROTO,
 		  "GPU-b stands twice" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card= memory=1 cores=1 slot=1", -HM_EPROTO,
-		  "line 18: card" },
+		  "line 19: card" },
 	};
 
 	(void)state;
@@ -191,7 +195,7 @@ static void test_too_much(void **state)
 	for (unsigned i = 0; i < HM_MAX_CARDS + 1; i++)
 		str_addf(&cards, "card=GPU-%u memory=1 cores=1 slot=0\n", i);
 	assert_int_equal(claim_parse(str_text(&cards), cards.n, &c, &e), -HM_ELIMIT);
-	assert_non_null(strstr(e.msg, "line 18: card: more than 16 cards"));
+	assert_non_null(strstr(e.msg, "line 19: card: more than 16 cards"));
 	str_add(&devices, "hami-vgpu-claim 1\n");
 	for (unsigned i = 0; i < CLAIM_MAX_DEVICES + 1; i++)
 		str_add(&devices, "device=x\n");
