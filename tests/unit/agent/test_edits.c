@@ -135,7 +135,7 @@ static void hami_s_resources(void **state)
 	way = EDITS_ANSWER; /* NVIDIA's runtime brings the driver: no node is asked for */
 	text = make(&error);
 	assert_string_equal(error, "");
-	HAS(text, "env CUDA_DEVICE_SM_LIMIT=25");
+	HAS(text, "env CUDA_DEVICE_SM_LIMIT_0=25");
 	HAS(text, "mount /lib/x /usr/local/vgpu/libvgpu.so ro");
 	HAS(text, "mount /var/lib/hami-vgpu/alloc/17/limits /run/hami-vgpu/limits ro");
 	HAS(text, "mount /var/lib/hami-vgpu/alloc/17/ld.so.preload /etc/ld.so.preload ro");

@@ -195,7 +195,7 @@ static void test_too_much(void **state)
 	for (unsigned i = 0; i < HM_MAX_CARDS + 1; i++)
 		str_addf(&cards, "card=GPU-%u memory=1 cores=1 slot=0\n", i);
 	assert_int_equal(claim_parse(str_text(&cards), cards.n, &c, &e), -HM_ELIMIT);
-	assert_non_null(strstr(e.msg, "line 19: card: more than 16 cards"));
+	assert_non_null(strstr(e.msg, "line 18: card: more than 16 cards"));
 	str_add(&devices, "hami-vgpu-claim 1\n");
 	for (unsigned i = 0; i < CLAIM_MAX_DEVICES + 1; i++)
 		str_add(&devices, "device=x\n");
