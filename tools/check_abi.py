@@ -57,6 +57,7 @@ NAMES = {
 OTHER_VALUES = {
     ("NVML_MAX_NVLINKS", 36),                # 13; ours is for cards up to Hopper, as in 12
     ("NVML_GPU_INSTANCE_PROFILE_COUNT", 17), # 12
+    ("NVML_COMPUTE_INSTANCE_PROFILE_COUNT", 8), # 12
     ("NVML_FI_MAX", 274),                    # 12
 }
 GROWS = {"sm"} # of CUdevResource: one field in 12.9, three in 13.0, five in 13.5

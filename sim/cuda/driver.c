@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 
+#include "core/fmt.h"
 #include "core/macros.h"
 #include "sim/cuda/handles.h"
 #include "sim/cuda/visible.h"
+#include "sim/lib/sim_mig.h"
 
 struct cu_state cu;
 
@@ -101,8 +103,36 @@ CUresult cu_enter_context(struct CUctx_st **out)
 	return rc == CUDA_SUCCESS ? rc : cu_leave(rc);
 }
 
+static struct sim_card_info mig_info; /* of the one MIG device that a process can have */
+
+/* The card as its MIG device shows it. */
+static CUresult enter_mig(unsigned card, uint32_t live)
+{
+	const struct sim_card *c = &sim_node()->cards[card];
+	int place = sim_mig_find(c, live);
+	const struct sim_mig_profile *p;
+	char profile[48];
+
+	if (place < 0 || sim_mig_enter(card, live) != SIM_OK)
+		return CUDA_ERROR_NO_DEVICE;
+	p = &c->info.mig_profiles[c->mig_gis[c->mig_cis[place].gi].profile];
+	mig_info = c->info;
+	sim_mig_name(c, &c->mig_cis[place], profile, sizeof profile);
+	hm_fmt(mig_info.name, sizeof mig_info.name, "%s MIG %s", c->info.name, profile);
+	hm_fmt(mig_info.uuid, sizeof mig_info.uuid, "%s", c->mig_cis[place].uuid);
+	mig_info.memory_bytes = p->memory_mib << 20;
+	mig_info.reserved_bytes = 0;
+	mig_info.sms = p->sms * c->mig_cis[place].slices / p->slices;
+	cu.devices[0].card = card;
+	cu.devices[0].mig = live;
+	cu.count = 1;
+	return CUDA_SUCCESS;
+}
+
 const struct sim_card_info *cu_info(unsigned device)
 {
+	if (HM_UNLIKELY(cu.devices[device].mig != 0))
+		return &mig_info;
 	return &sim_node()->cards[cu.devices[device].card].info;
 }
 
@@ -164,15 +194,18 @@ static CUresult init_locked(void)
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	see_deaths();
-	unsigned cards[SIM_MAX_CARDS];
+	unsigned cards[SIM_MAX_CARDS], card;
+	uint32_t live;
 
 	cu.count = cu_visible_devices(cards);
-	if (cu.count == 0)
-		return CUDA_ERROR_NO_DEVICE;
-	for (unsigned i = 0; i < cu.count; i++)
+	if (cu_visible_mig(cards, &cu.count, &card, &live))
+		rc = enter_mig(card, live);
+	else if (cu.count == 0)
+		rc = CUDA_ERROR_NO_DEVICE;
+	for (unsigned i = 0; rc == CUDA_SUCCESS && cu.devices[0].mig == 0 && i < cu.count; i++)
 		cu.devices[i].card = cards[i];
-	cu.ready = true;
-	return CUDA_SUCCESS;
+	cu.ready = rc == CUDA_SUCCESS;
+	return rc;
 }
 
 CU_EXPORT CUresult cuInit(unsigned flags)

@@ -54,6 +54,7 @@ struct cu_graph_memory {
 
 struct cu_device {
 	unsigned card;
+	uint32_t mig; /* the compute instance's `live`; 0: the whole card */
 	struct CUctx_st primary;
 	unsigned primary_refs;
 	uint64_t held[CU_MEM_KINDS]; /* charged, by enum sim_mem_kind */

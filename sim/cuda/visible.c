@@ -31,3 +31,51 @@ unsigned cu_visible_devices(unsigned out[SIM_MAX_CARDS])
 	}
 	return used;
 }
+
+static bool named_mig(const struct sim_node *node, const char *list, unsigned *card, uint32_t *live)
+{
+	unsigned cards[SIM_MAX_CARDS], count = sim_visible_cards(node, cards);
+	int place = sim_visible_mig(node, list, strcspn(list, ","), card);
+
+	for (unsigned i = 0; place >= 0 && i < count; i++)
+		if (cards[i] == *card && sim_visible_shows_mig(node, *card, (unsigned)place)) {
+			*live = atomic_load(&node->cards[*card].mig_cis[place].live);
+			return true;
+		}
+	return false;
+}
+
+static bool first_mig(const struct sim_node *node, unsigned card, uint32_t *live)
+{
+	for (unsigned i = 0; i < SIM_MIG_INSTANCES; i++) {
+		*live = atomic_load(&node->cards[card].mig_cis[i].live);
+		if (*live != 0 && sim_visible_shows_mig(node, card, i))
+			return true;
+	}
+	return false;
+}
+
+bool cu_visible_mig(unsigned cards[SIM_MAX_CARDS], unsigned *count, unsigned *card, uint32_t *live)
+{
+	const struct sim_node *node = sim_node();
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	unsigned with_mig[SIM_MAX_CARDS], migs = 0, whole = 0;
+
+	if (list != NULL && strncmp(list, "MIG-", 4) == 0) {
+		*count = 0;
+		return named_mig(node, list, card, live);
+	}
+	for (unsigned i = 0; i < *count; i++) {
+		if (atomic_load(&node->cards[cards[i]].mig_mode) != 0)
+			with_mig[migs++] = cards[i];
+		else
+			cards[whole++] = cards[i];
+	}
+	*count = whole;
+	for (unsigned i = 0; whole == 0 && i < migs; i++)
+		if (first_mig(node, with_mig[i], live)) {
+			*card = with_mig[i];
+			return true;
+		}
+	return false;
+}

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/lib/sim_mig.h"
+
 #define LOAD(p) atomic_load_explicit(&(p), memory_order_relaxed)
 #define STORE(p, v) atomic_store_explicit(&(p), (v), memory_order_relaxed)
 
@@ -67,12 +69,30 @@ static _Atomic uint64_t *bytes_of(struct sim_share *s, enum sim_mem_kind kind)
 	return kind == SIM_MEM_CONTEXT ? &s->context_bytes : &s->data_bytes;
 }
 
+/* Whether the compute instance has room for so much more; a whole card is not asked. */
+static enum sim_result mig_room(const struct sim_card *c, uint32_t live, uint64_t bytes)
+{
+	int ci = sim_mig_find(c, live);
+	uint64_t total, used;
+
+	if (live == 0)
+		return SIM_OK;
+	if (ci < 0)
+		return SIM_LOST; /* destroyed under the process */
+	total = sim_mig_bytes(c, c->mig_cis[ci].gi);
+	used = sim_mig_used(c, c->mig_cis[ci].gi);
+	return used <= total && bytes <= total - used ? SIM_OK : SIM_NO_MEMORY;
+}
+
 enum sim_result sim_ledger_charge(struct sim_card *c, unsigned process, enum sim_mem_kind kind, uint64_t bytes)
 {
 	_Atomic uint64_t *mine = bytes_of(&c->shares[process], kind);
 	uint64_t used = LOAD(c->used_bytes);
 	enum sim_result r = sim_share_enter(c, process);
 
+	if (r != SIM_OK)
+		return r;
+	r = mig_room(c, LOAD(c->shares[process].mig), bytes);
 	if (r != SIM_OK)
 		return r;
 	if (used > c->info.memory_bytes || bytes > c->info.memory_bytes - used)
@@ -114,6 +134,7 @@ void sim_share_clear(struct sim_card *c, unsigned process)
 	set_active(c, process, false);
 	STORE(s->epoch, 0);
 	STORE(s->run_head, 0);
+	STORE(s->mig, 0);
 	STORE(s->data_bytes, 0);
 	STORE(s->context_bytes, 0);
 	STORE(s->submitted_ns, 0);

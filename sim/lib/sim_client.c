@@ -9,6 +9,7 @@
 
 #include "sim/lib/connection.h"
 #include "sim/lib/engine.h"
+#include "sim/lib/sim_mig.h"
 
 /* Sleeping threads look anew this often: others' deaths and a lost card end a wait without a word to us. */
 #define LOOK_NS 10000000ULL
@@ -44,9 +45,31 @@ enum sim_result sim_mem_release(unsigned card, enum sim_mem_kind kind, uint64_t 
 
 uint64_t sim_mem_used(unsigned card)
 {
+	unsigned process = sim_me();
+	const struct sim_card *c;
 	struct sim_node *n;
+	int ci;
 
-	return sim_attached(&n) == SIM_OK && card < n->card_count ? atomic_load(&n->cards[card].used_bytes) : 0;
+	if (sim_attached(&n) != SIM_OK || card >= n->card_count)
+		return 0;
+	c = &n->cards[card];
+	ci = process == SIM_NOBODY ? -1 : sim_mig_find(c, atomic_load(&c->shares[process].mig));
+	return ci >= 0 ? sim_mig_used(c, c->mig_cis[ci].gi) : atomic_load(&c->used_bytes);
+}
+
+enum sim_result sim_mig_enter(unsigned card, uint32_t live)
+{
+	struct sim_node *n;
+	unsigned process;
+	enum sim_result r = sim_enter(card, &n, &process);
+
+	if (r != SIM_OK)
+		return r;
+	r = sim_share_enter(&n->cards[card], process);
+	if (r == SIM_OK)
+		atomic_store(&n->cards[card].shares[process].mig, live);
+	sim_card_unlock(&n->cards[card]);
+	return r;
 }
 
 uint64_t sim_mem_own(unsigned card)

@@ -35,8 +35,11 @@ enum sim_result sim_card_state(unsigned card);
 enum sim_mem_kind { SIM_MEM_DATA, SIM_MEM_CONTEXT };
 enum sim_result sim_mem_charge(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
 enum sim_result sim_mem_release(unsigned card, enum sim_mem_kind kind, uint64_t bytes);
-uint64_t sim_mem_used(unsigned card); /* by all, stray holds and reserved included */
-uint64_t sim_mem_own(unsigned card);  /* by this process, context included */
+/* By all, stray holds and reserved included; of a process on a compute instance: by all on its GPU instance. */
+uint64_t sim_mem_used(unsigned card);
+/* From here on this process is on that compute instance (its `live`) of the card: its memory is that one's. */
+enum sim_result sim_mig_enter(unsigned card, uint32_t live);
+uint64_t sim_mem_own(unsigned card); /* by this process, context included */
 
 /* Compute: queues `busy_ns` of work of this process on the card's engine behind what this process queued before;
  * *ticket names its end. Time slices between processes; on a virtual clock sim_work_wait advances it instead of

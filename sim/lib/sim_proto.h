@@ -20,8 +20,15 @@ enum sim_op {
 	SIM_OP_NVML_HANG,  /* card, a: nanoseconds from now, 0 ends it */
 	SIM_OP_RELEASE,    /* card: end its holders. Reply a: how many */
 	SIM_OP_RELOAD,     /* a: nanoseconds without a driver */
-	SIM_OP_STOP
+	SIM_OP_STOP,
+	/* MIG. Reply a: an NVML code; b: see each. Of the driver's own root: control as well. */
+	SIM_OP_MIG_MODE,      /* card, a: 1 enable. Reply b: the activation's NVML code */
+	SIM_OP_MIG_CREATE_GI, /* card, a: the driver's profile number, b: first memory slice or SIM_MIG_ANY. b: place */
+	SIM_OP_MIG_CREATE_CI, /* card, a: the GPU instance's place, b: compute slices. b: place */
+	SIM_OP_MIG_DESTROY_GI, /* card, a: place */
+	SIM_OP_MIG_DESTROY_CI
 };
+#define SIM_MIG_ANY UINT64_MAX
 
 struct sim_request {
 	uint32_t op, card;
@@ -32,7 +39,7 @@ struct sim_request {
 struct sim_reply {
 	int32_t result; /* enum sim_result; SIM_FAILED has a text */
 	uint32_t op;
-	uint64_t a;
+	uint64_t a, b;
 	char text[120];
 };
 

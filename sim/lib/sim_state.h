@@ -20,21 +20,23 @@
 
 enum {
 	SIM_MAGIC = 0x484d5349, /* "HMSI" */
-	SIM_VERSION = 1,
+	SIM_VERSION = 2,
 	SIM_MAX_CARDS = 16,
 	SIM_MAX_PROCESSES = 256,
 	SIM_MAX_LINKS = 18, /* NVML_NVLINK_MAX_LINKS */
 	SIM_MAX_MIG_PROFILES = 12,
-	SIM_MAX_FAULTS = 16, /* of one card */
-	SIM_RUN_LOG = 1024,  /* stretches of work remembered per process and card; power of 2 */
-	SIM_GATES = 64,      /* of one process on one card */
-	SIM_MEETINGS = 1024, /* under way on the node; power of 2 */
-	SIM_SAMPLES = 32,    /* utilisation samples remembered per card; power of 2 */
-	SIM_EVENTS = 256,    /* XID events remembered; power of 2 */
-	SIM_NAME_BYTES = 96, /* model name, NVML_DEVICE_NAME_V2_BUFFER_SIZE */
-	SIM_UUID_BYTES = 48, /* "GPU-" and 36 characters */
-	SIM_CALL_BYTES = 64, /* an NVML function's name */
-	SIM_CPU_WORDS = 4,   /* CPU affinity mask, 64 CPUs a word */
+	SIM_MIG_INSTANCES = 7, /* of one card at once: GPU instances, and compute instances as many */
+	SIM_MIG_SLICES = 8,    /* memory slices of a card, where placements are counted in */
+	SIM_MAX_FAULTS = 16,   /* of one card */
+	SIM_RUN_LOG = 1024,    /* stretches of work remembered per process and card; power of 2 */
+	SIM_GATES = 64,        /* of one process on one card */
+	SIM_MEETINGS = 1024,   /* under way on the node; power of 2 */
+	SIM_SAMPLES = 32,      /* utilisation samples remembered per card; power of 2 */
+	SIM_EVENTS = 256,      /* XID events remembered; power of 2 */
+	SIM_NAME_BYTES = 96,   /* model name, NVML_DEVICE_NAME_V2_BUFFER_SIZE */
+	SIM_UUID_BYTES = 48,   /* "GPU-" and 36 characters */
+	SIM_CALL_BYTES = 64,   /* an NVML function's name */
+	SIM_CPU_WORDS = 4,     /* CPU affinity mask, 64 CPUs a word */
 };
 
 #define SIM_QUANTUM_NS 2000000ULL  /* time slice between processes on one card */
@@ -65,7 +67,14 @@ struct sim_mig_profile {
 	uint32_t profile_id;    /* the driver's own number, as nvidia-smi mig -lgip shows */
 	uint32_t slices, count; /* compute slices of one instance; instances that fit on the card */
 	uint32_t sms, copy_engines, decoders;
+	uint32_t size, start_count; /* memory slices of one instance; where it may start */
+	uint8_t starts[SIM_MIG_SLICES];
 	uint64_t memory_mib;
+};
+
+/* An instance that the node's YAML asks for; it is made when the node comes up. */
+struct sim_mig_static {
+	uint32_t profile, start; /* place in mig_profiles; memory slice */
 };
 
 /* What never changes while the driver is loaded. */
@@ -91,9 +100,11 @@ struct sim_card_info {
 	uint32_t pcie_generation, pcie_width;
 	uint32_t ecc;         /* 1: has it and it is on */
 	uint32_t mig_capable; /* MIG can be enabled */
-	uint32_t mig_enabled;
+	uint32_t mig_enabled; /* when the node comes up; mig_mode says how it is */
 	uint32_t mig_profile_count;
 	struct sim_mig_profile mig_profiles[SIM_MAX_MIG_PROFILES];
+	uint32_t mig_static_count;
+	struct sim_mig_static mig_static[SIM_MIG_INSTANCES];
 	struct sim_link links[SIM_MAX_LINKS];
 	uint8_t pci_level[SIM_MAX_CARDS]; /* enum sim_pci_level to each other card */
 	uint8_t nvlinks[SIM_MAX_CARDS];   /* NVLinks to each other card, through switches too */
@@ -112,10 +123,27 @@ struct sim_gate {
 	bool arrived;
 };
 
+/* A GPU instance. Its number (id) is given again once it is gone; its place in the table is nobody's business but the
+ * handles'. Written under the card's lock, `live` last. */
+struct sim_mig_gi {
+	_Atomic uint32_t live;
+	uint32_t id;
+	uint32_t profile, start; /* place in mig_profiles; first memory slice */
+};
+
+/* A compute instance: a MIG device. */
+struct sim_mig_ci {
+	_Atomic uint32_t live;     /* a number that no other of the card ever had; 0: none */
+	uint32_t gi, id;           /* place in the table of GPU instances; number within it */
+	uint32_t slices, start;    /* compute slices of the GPU instance */
+	char uuid[SIM_UUID_BYTES]; /* "MIG-..." */
+};
+
 /* One process on one card. */
 struct sim_share {
 	_Atomic uint32_t epoch;    /* the card's when the process first used it; another: what it had is gone */
 	_Atomic uint32_t run_head; /* stretches ever logged; the last is run_head - 1 */
+	_Atomic uint32_t mig;      /* its compute instance's `live`; 0: it has the whole card */
 	_Atomic uint64_t data_bytes, context_bytes;
 	/* Work is a number line: submitted counts all nanoseconds ever queued, done those that ran. A ticket is a
 	 * point on it. */
@@ -162,6 +190,11 @@ struct sim_card {
 	uint64_t slice_left_ns;
 	uint64_t sample_begin_ns, sample_busy_ns;
 	_Atomic uint32_t sample_head; /* samples ever taken */
+
+	_Atomic uint32_t mig_mode, mig_pending; /* 1: enabled */
+	uint32_t mig_made;                      /* compute instances ever made */
+	struct sim_mig_gi mig_gis[SIM_MIG_INSTANCES];
+	struct sim_mig_ci mig_cis[SIM_MIG_INSTANCES];
 
 	_Atomic uint64_t hang_until_ns; /* CLOCK_MONOTONIC */
 	struct sim_fault faults[SIM_MAX_FAULTS];

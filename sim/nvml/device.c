@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "core/fmt.h"
+#include "sim/lib/sim_mig.h"
+#include "sim/lib/sim_visible.h"
 #include "sim/nvml/handle.h"
 #include "sim/nvml/pci.h"
 
@@ -89,8 +91,31 @@ static bool has_serial(const struct sim_card_info *info, const char *text)
 	return info->serial[0] != '\0' && strcmp(info->serial, text) == 0;
 }
 
+static int by_mig_uuid(const char *call, const char *uuid, struct nvml_device **device)
+{
+	const struct sim_card *c = NULL;
+	const struct sim_mig_ci *m = NULL;
+	const struct sim_node *n = NULL;
+	unsigned number = 0;
+	int place, r = node_enter("", &n);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (device == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	place = sim_visible_mig(n, uuid, strlen(uuid), &number);
+	if (place < 0 || visible_index(number) < 0)
+		return NVML_ERROR_NOT_FOUND;
+	r = mig_enter(call, mig_handle_of(number, (unsigned)place), &c, &number, &m);
+	if (r == NVML_SUCCESS)
+		*device = mig_handle_of(number, (unsigned)place);
+	return r == NVML_ERROR_INVALID_ARGUMENT ? NVML_ERROR_NOT_FOUND : r;
+}
+
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
+	if (uuid != NULL && strncmp(uuid, "MIG-", 4) == 0)
+		return by_mig_uuid(__func__, uuid, device);
 	return by_match(__func__, uuid, device, has_uuid);
 }
 
@@ -113,14 +138,20 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_device **de
 
 int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned length)
 {
-	CARD(device, name);
-	return copy_text(c->info.name, name, length);
+	char text[SIM_NAME_BYTES + 64], profile[48];
+	DEVICE(device, name);
+
+	if (m == NULL)
+		return copy_text(c->info.name, name, length);
+	sim_mig_name(c, m, profile, sizeof profile);
+	hm_fmt(text, sizeof text, "%s MIG %s", c->info.name, profile);
+	return copy_text(text, name, length);
 }
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned length)
 {
-	CARD(device, uuid);
-	return copy_text(c->info.uuid, uuid, length);
+	DEVICE(device, uuid);
+	return copy_text(m != NULL ? m->uuid : c->info.uuid, uuid, length);
 }
 
 int nvmlDeviceGetSerial(struct nvml_device *device, char *serial, unsigned length)

@@ -12,6 +12,7 @@ struct nvml_device {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned init_count;
 static struct nvml_device devices[SIM_MAX_CARDS]; /* a handle is a place in here */
+static struct nvml_device migs[SIM_MAX_CARDS * SIM_MIG_INSTANCES];
 static unsigned visible[SIM_MAX_CARDS], visible_number;
 
 static int initialise(const char *call)
@@ -140,6 +141,30 @@ int card_enter(const char *call, const struct nvml_device *device, const struct 
 		return code;
 	*card = &n->cards[*number];
 	return atomic_load(&(*card)->lost) != 0 ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+struct nvml_device *mig_handle_of(unsigned number, unsigned place)
+{
+	return &migs[number * SIM_MIG_INSTANCES + place];
+}
+
+bool is_mig_handle(const struct nvml_device *device)
+{
+	return device >= migs && device < migs + SIM_MAX_CARDS * SIM_MIG_INSTANCES;
+}
+
+int mig_enter(const char *call, const struct nvml_device *device, const struct sim_card **card, unsigned *number,
+	      const struct sim_mig_ci **mig)
+{
+	unsigned at = (unsigned)(device - migs), place = at % SIM_MIG_INSTANCES;
+	int r = card_enter(call, handle_of(at / SIM_MIG_INSTANCES), card, number);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	*mig = &(*card)->mig_cis[place];
+	return atomic_load(&(*mig)->live) != 0 && sim_visible_shows_mig(sim_node(), *number, place)
+		       ? NVML_SUCCESS
+		       : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 int copy_text(const char *text, char *out, unsigned length)

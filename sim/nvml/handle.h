@@ -21,6 +21,13 @@ struct nvml_device *handle_of(unsigned number);
 /* The number behind a handle that may be lost or hang; false where it is none of ours. */
 bool handle_number(const struct nvml_device *device, unsigned *number);
 
+/* MIG devices of a card, by their place in mig_cis. */
+struct nvml_device *mig_handle_of(unsigned number, unsigned place);
+bool is_mig_handle(const struct nvml_device *device);
+/* As card_enter, of a MIG device and the card that it is on; NVML_ERROR_INVALID_ARGUMENT where it is no more. */
+int mig_enter(const char *call, const struct nvml_device *device, const struct sim_card **card, unsigned *number,
+	      const struct sim_mig_ci **mig);
+
 /* Result of a copy into a caller's buffer. */
 int copy_text(const char *text, char *out, unsigned length);
 
@@ -29,6 +36,19 @@ int copy_text(const char *text, char *out, unsigned length);
 	const struct sim_card *c = NULL;                                                                               \
 	unsigned number = 0;                                                                                           \
 	int entered = card_enter(__func__, device, &c, &number);                                                       \
+                                                                                                                       \
+	if (entered == NVML_SUCCESS && (out) == NULL)                                                                  \
+		entered = NVML_ERROR_INVALID_ARGUMENT;                                                                 \
+	if (entered != NVML_SUCCESS)                                                                                   \
+	return entered
+
+/* The same for calls that serve MIG devices as well: `m` is that one, or NULL for a card's own handle. */
+#define DEVICE(device, out)                                                                                            \
+	const struct sim_card *c = NULL;                                                                               \
+	const struct sim_mig_ci *m = NULL;                                                                             \
+	unsigned number = 0;                                                                                           \
+	int entered = is_mig_handle(device) ? mig_enter(__func__, device, &c, &number, &m)                             \
+					    : card_enter(__func__, device, &c, &number);                               \
                                                                                                                        \
 	if (entered == NVML_SUCCESS && (out) == NULL)                                                                  \
 		entered = NVML_ERROR_INVALID_ARGUMENT;                                                                 \

@@ -1,19 +1,25 @@
 #include "core/macros.h"
+#include "sim/lib/sim_mig.h"
 #include "sim/nvml/handle.h"
 
-/* All that is not free; the ledger never exceeds the card, but it is read while others write. */
-static unsigned long long used_of(const struct sim_card *c)
+static unsigned long long total_of(const struct sim_card *c, const struct sim_mig_ci *m)
 {
-	unsigned long long used = atomic_load(&c->used_bytes);
+	return m != NULL ? sim_mig_bytes(c, m->gi) : c->info.memory_bytes;
+}
 
-	return HM_MIN(used, (unsigned long long)c->info.memory_bytes);
+/* All that is not free; the ledger never exceeds the card, but it is read while others write. */
+static unsigned long long used_of(const struct sim_card *c, const struct sim_mig_ci *m)
+{
+	unsigned long long used = m != NULL ? sim_mig_used(c, m->gi) : atomic_load(&c->used_bytes);
+
+	return HM_MIN(used, total_of(c, m));
 }
 
 int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
 {
-	CARD(device, memory);
-	memory->total = c->info.memory_bytes;
-	memory->used = used_of(c);
+	DEVICE(device, memory);
+	memory->total = total_of(c, m);
+	memory->used = used_of(c, m);
 	memory->free = memory->total - memory->used;
 	return NVML_SUCCESS;
 }
@@ -21,13 +27,13 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
 int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
 {
 	unsigned long long used;
-	CARD(device, memory);
+	DEVICE(device, memory);
 
 	if (memory->version != NVML_MEMORY_V2)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	used = used_of(c);
-	memory->total = c->info.memory_bytes;
-	memory->reserved = c->info.reserved_bytes;
+	used = used_of(c, m);
+	memory->total = total_of(c, m);
+	memory->reserved = m != NULL ? 0 : c->info.reserved_bytes;
 	memory->used = used - memory->reserved;
 	memory->free = memory->total - used;
 	return NVML_SUCCESS;

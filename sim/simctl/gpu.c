@@ -158,21 +158,30 @@ static int run_verb(const struct simctl *c, const struct verb *v, unsigned card,
 	return simctl_ask(c, q, &reply, e);
 }
 
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < HM_COUNT(verbs); i++)
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
 int simctl_gpu(struct simctl *c, struct hm_err *e)
 {
+	const struct verb *verb = find_verb(c->words[1]);
+	bool mig = strcmp(c->words[1], "mig") == 0;
 	const struct sim_node *n = NULL;
 	uint64_t card = 0;
 	int r = number("GPU", c->words[0], 0, SIM_MAX_CARDS - 1, &card, e);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < HM_COUNT(verbs); i++) {
-		if (strcmp(c->words[1], verbs[i].name) != 0)
-			continue;
-		r = simctl_attach(c, &n, e);
-		if (r == 0 && card >= n->card_count)
-			return hm_err_set(e, HM_EINVAL, "GPU %u: this node has %u", (unsigned)card, n->card_count);
-		return r == 0 ? run_verb(c, &verbs[i], (unsigned)card, e) : r;
-	}
-	return hm_err_set(e, HM_EINVAL, "gpu N: unknown verb \"%s\"; see --help", c->words[1]);
+	if (verb == NULL && !mig)
+		return hm_err_set(e, HM_EINVAL, "gpu N: unknown verb \"%s\"; see --help", c->words[1]);
+	r = simctl_attach(c, &n, e);
+	if (r < 0)
+		return r;
+	if (card >= n->card_count)
+		return hm_err_set(e, HM_EINVAL, "GPU %u: this node has %u", (unsigned)card, n->card_count);
+	return mig ? simctl_mig(c, n, (unsigned)card, e) : run_verb(c, verb, (unsigned)card, e);
 }

@@ -24,6 +24,9 @@ static const char usage[] =
 	"  gpu N nvml-error CALL CODE             that NVML call fails with CODE; 0: no longer\n"
 	"  gpu N nvml-hang SECONDS                NVML calls on the card hang; 0: no longer\n"
 	"  gpu N hold MIB                         a stray process takes memory; 0: all of them end\n"
+	"  gpu N mig on|off                       the MIG mode; pending where the card is in use\n"
+	"  gpu N mig create PROFILE [START]       a MIG device, from that memory slice on; prints its UUID\n"
+	"  gpu N mig destroy UUID                 its end\n"
 	"  driver-reload [--down-ms=MS]           unload the driver under all processes, load it again";
 
 static struct simctl ctl = { .clock = "wall" };
@@ -63,7 +66,7 @@ static const struct command {
 	{ "up", 1, 1, true, simctl_up },
 	{ "down", 0, 0, false, simctl_down },
 	{ "status", 0, 0, false, simctl_status },
-	{ "gpu", 2, 4, false, simctl_gpu },
+	{ "gpu", 2, 5, false, simctl_gpu },
 	{ "driver-reload", 0, 0, false, simctl_reload },
 };
 

@@ -25,7 +25,13 @@ int simctl_reload(struct simctl *c, struct hm_err *e) HM_MUST_USE;
 
 /* up's parts: the nodes below dir/dev, the CDI spec dir/cdi/nvidia.json. */
 int simctl_make_nodes(const char *dir, const struct sim_node *node, struct hm_err *e) HM_MUST_USE;
+int simctl_make_node(const char *dir, const char *name, struct hm_err *e) HM_MUST_USE; /* dir/dev/name */
+/* dev/nvidia-caps, and which instance each is for: proc/driver/nvidia-caps/mig-minors. */
+int simctl_make_caps(const char *dir, const struct sim_node *node, struct hm_err *e) HM_MUST_USE;
 int simctl_write_cdi(const char *dir, const char *lib_dir, const struct sim_node *node, struct hm_err *e) HM_MUST_USE;
+
+/* gpu N mig ...; the card exists. */
+int simctl_mig(const struct simctl *c, const struct sim_node *node, unsigned number, struct hm_err *e) HM_MUST_USE;
 
 /* What status -j prints, to be freed; NULL where memory is short. */
 char *simctl_status_json(const char *dir, const struct sim_node *n);

@@ -4,6 +4,7 @@
 #include "core/fmt.h"
 #include "io/json.h"
 #include "sim/lib/engine.h"
+#include "sim/lib/sim_mig.h"
 #include "sim/simctl/simctl.h"
 
 #define MIB(bytes) ((bytes) >> 20)
@@ -100,6 +101,37 @@ static void put_faults(struct cJSON *list, const struct sim_card *c)
 	}
 }
 
+static void put_mig(struct cJSON *list, const struct sim_card *c)
+{
+	for (unsigned i = 0; i < SIM_MIG_INSTANCES; i++) {
+		const struct sim_mig_ci *ci = &c->mig_cis[i];
+		char profile[48];
+		struct cJSON *o;
+
+		if (atomic_load(&ci->live) == 0)
+			continue;
+		o = append(list);
+		sim_mig_name(c, ci, profile, sizeof profile);
+		put_text(o, "uuid", ci->uuid);
+		put_text(o, "profile", profile);
+		put(o, "start", c->mig_gis[ci->gi].start);
+		put(o, "size", c->info.mig_profiles[c->mig_gis[ci->gi].profile].size);
+		put(o, "gpu_instance", c->mig_gis[ci->gi].id);
+		put(o, "compute_instance", ci->id);
+		put(o, "total_bytes", sim_mig_bytes(c, ci->gi));
+		put(o, "used_bytes", sim_mig_used(c, ci->gi));
+	}
+}
+
+static unsigned gpu_instances(const struct sim_card *c)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < SIM_MIG_INSTANCES; i++)
+		count += atomic_load(&c->mig_gis[i].live) != 0;
+	return count;
+}
+
 static void put_card(struct cJSON *o, const struct sim_node *n, unsigned i)
 {
 	const struct sim_card *c = &n->cards[i];
@@ -120,6 +152,10 @@ static void put_card(struct cJSON *o, const struct sim_node *n, unsigned i)
 	put(o, "busy_ns", atomic_load(&c->busy_ns));
 	noted(cJSON_AddBoolToObject(o, "lost", atomic_load(&c->lost) != 0));
 	put(o, "hang_ms", hang_ms(c));
+	noted(cJSON_AddBoolToObject(o, "mig", atomic_load(&c->mig_mode) != 0));
+	noted(cJSON_AddBoolToObject(o, "mig_pending", atomic_load(&c->mig_pending) != 0));
+	put(o, "gpu_instances", gpu_instances(c));
+	put_mig(put_list(o, "mig_devices"), c);
 	put_faults(put_list(o, "faults"), c);
 	put_processes(put_list(o, "processes"), n, c);
 }
@@ -174,6 +210,18 @@ static int print_json(const char *dir, const struct sim_node *n, struct hm_err *
 
 /* ---- Text */
 
+static void print_mig(const struct sim_card *c)
+{
+	for (unsigned i = 0; i < SIM_MIG_INSTANCES; i++) {
+		char profile[48];
+
+		if (atomic_load(&c->mig_cis[i].live) == 0)
+			continue;
+		sim_mig_name(c, &c->mig_cis[i], profile, sizeof profile);
+		printf("  mig      %s at %u  %s\n", profile, c->mig_gis[c->mig_cis[i].gi].start, c->mig_cis[i].uuid);
+	}
+}
+
 static void print_card(const struct sim_node *n, unsigned i)
 {
 	const struct sim_card *c = &n->cards[i];
@@ -182,6 +230,7 @@ static void print_card(const struct sim_node *n, unsigned i)
 	       c->info.name, c->info.uuid, MIB(atomic_load(&c->used_bytes)), MIB(c->info.memory_bytes),
 	       MIB(atomic_load(&c->peak_bytes)), atomic_load(&c->busy_ns) / 1000000,
 	       atomic_load(&c->lost) != 0 ? ", LOST" : "", hang_ms(c) > 0 ? ", NVML hangs" : "");
+	print_mig(c);
 	for (unsigned f = 0; f < SIM_MAX_FAULTS; f++)
 		if (atomic_load(&c->faults[f].code) != 0)
 			printf("  fault    %s answers %d\n", c->faults[f].call, atomic_load(&c->faults[f].code));

@@ -126,7 +126,7 @@ static int start_daemon(const struct simctl *c, const char *node, struct hm_err 
 
 /* ---- /dev */
 
-static int make_node(const char *dir, const char *name, struct hm_err *e)
+int simctl_make_node(const char *dir, const char *name, struct hm_err *e)
 {
 	char path[PATH_MAX];
 	int fd;
@@ -153,10 +153,10 @@ int simctl_make_nodes(const char *dir, const struct sim_node *node, struct hm_er
 	hm_fmt(path, sizeof path, "%s/dev", dir);
 	r = file_mkdirs(path, 0755, e);
 	for (size_t i = 0; r == 0 && i < HM_COUNT(common); i++)
-		r = make_node(dir, common[i], e);
+		r = simctl_make_node(dir, common[i], e);
 	for (unsigned i = 0; r == 0 && i < node->card_count; i++) {
 		hm_fmt(name, sizeof name, "nvidia%u", node->cards[i].info.minor);
-		r = make_node(dir, name, e);
+		r = simctl_make_node(dir, name, e);
 	}
 	return r;
 }
@@ -186,6 +186,8 @@ int simctl_up(struct simctl *c, struct hm_err *e)
 	r = simctl_attach(c, &node, e);
 	if (r == 0)
 		r = simctl_make_nodes(dir, node, e);
+	if (r == 0)
+		r = simctl_make_caps(dir, node, e);
 	if (r == 0)
 		r = simctl_write_cdi(dir, lib_dir, node, e);
 	if (r == 0)
@@ -234,7 +236,7 @@ static int stop_daemon(const struct simctl *c, struct hm_err *e)
 
 static int remove_files(const char *dir, struct hm_err *e)
 {
-	static const char *const trees[] = { "dev", "cdi" };
+	static const char *const trees[] = { "dev", "cdi", "proc" };
 	static const char *const files[] = { SIM_SOCKET, SIM_STATE_FILE, LOG_FILE };
 	char path[PATH_MAX];
 

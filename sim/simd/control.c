@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/fmt.h"
 #include "sim/lib/engine.h"
+#include "sim/lib/sim_mig.h"
 #include "sim/simd/server.h"
 
 static void fail(struct sim_reply *r, const char *text)
@@ -46,6 +47,7 @@ static void drop_card(struct server *s, unsigned card)
 		sim_share_clear(c, i);
 		atomic_store(&c->shares[i].epoch, epoch);
 	}
+	sim_mig_reset(c);
 	atomic_fetch_add(&c->epoch, 1);
 	sim_card_unlock(c);
 }
@@ -108,8 +110,10 @@ static void reload_driver(struct server *s, uint64_t down_ns)
 	atomic_fetch_add(&s->node->generation, 1);
 	LIST_FOR_EACH (&s->clients, l)
 		server_end_process(s, HM_CONTAINER(l, struct client, on));
-	for (unsigned i = 0; i < s->node->card_count; i++)
+	for (unsigned i = 0; i < s->node->card_count; i++) {
 		atomic_store(&s->node->cards[i].lost, 0);
+		sim_mig_reset(&s->node->cards[i]);
+	}
 	log_info("driver unloaded", KV_U64("back_in_ms", down_ns / 1000000));
 	if (down_ns == 0)
 		atomic_store(&s->node->loaded, 1);
@@ -134,6 +138,11 @@ void control_run(struct server *s, const struct sim_request *q, struct sim_reply
 	case SIM_OP_RELEASE: release_holders(s, q->card, r); break;
 	case SIM_OP_RELOAD: reload_driver(s, q->a); break;
 	case SIM_OP_STOP: loop_stop(s->loop); break;
+	case SIM_OP_MIG_MODE:
+	case SIM_OP_MIG_CREATE_GI:
+	case SIM_OP_MIG_CREATE_CI:
+	case SIM_OP_MIG_DESTROY_GI:
+	case SIM_OP_MIG_DESTROY_CI: mig_run(s, q, r); break;
 	default: fail(r, "unknown request");
 	}
 }

@@ -63,6 +63,7 @@ static void init_state(struct sim_node *n)
 		atomic_store(&c->peak_bytes, c->info.reserved_bytes);
 		atomic_store(&c->engine_ns, now);
 		c->sample_begin_ns = now;
+		mig_come_up(c);
 		c->current = SIM_MAX_PROCESSES - 1; /* the first turn is number 0's */
 	}
 	n->version = SIM_VERSION;

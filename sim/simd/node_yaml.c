@@ -8,6 +8,7 @@
 #include "core/num.h"
 #include "io/json.h"
 #include "io/yaml.h"
+#include "sim/simd/node_yaml_mig.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define KIB ((uint64_t)1 << 10)
@@ -156,57 +157,6 @@ static int read_version(const struct json_at *at, const char *key, uint32_t *maj
 	return 0;
 }
 
-/* ---- MIG */
-
-static int read_mig_profile(const struct json_at *at, struct sim_mig_profile *p, struct hm_err *e)
-{
-	static const char *const keys[] = { "name", "id",           "profile_id", "slices",    "count",
-					    "sms",  "copy_engines", "decoders",   "memory_mib" };
-	uint64_t v[8] = { 0 };
-	int r = json_known(at, keys, HM_COUNT(keys), e);
-
-	if (r == 0)
-		r = json_copy(at, "name", JSON_REQUIRED, p->name, sizeof p->name, e);
-	for (size_t i = 1; r == 0 && i < HM_COUNT(keys); i++)
-		r = json_u64(at, keys[i], JSON_REQUIRED, 0, i == 8 ? 1 << 24 : 1000, &v[i - 1], e);
-	if (r < 0)
-		return r;
-	if (v[0] >= NVML_GPU_INSTANCE_PROFILE_COUNT)
-		return json_err(at, "id", e, "is no NVML profile");
-	p->id = (uint32_t)v[0];
-	p->profile_id = (uint32_t)v[1];
-	p->slices = (uint32_t)v[2];
-	p->count = (uint32_t)v[3];
-	p->sms = (uint32_t)v[4];
-	p->copy_engines = (uint32_t)v[5];
-	p->decoders = (uint32_t)v[6];
-	p->memory_mib = v[7];
-	return 0;
-}
-
-static int read_mig(const struct json_at *model, struct sim_card_info *card, struct hm_err *e)
-{
-	struct json_at profiles;
-	int r = json_array(model, "mig_profiles", JSON_OPTIONAL, &profiles, e);
-
-	if (r < 0)
-		return r;
-	if (json_count(&profiles) > SIM_MAX_MIG_PROFILES)
-		return json_err(model, "mig_profiles", e, "more than %d", SIM_MAX_MIG_PROFILES);
-	card->mig_profile_count = (uint32_t)json_count(&profiles);
-	card->mig_capable = card->mig_profile_count > 0;
-	for (size_t i = 0; i < json_count(&profiles); i++) {
-		struct json_at item = json_item(&profiles, i), profile;
-
-		r = json_object(&item, NULL, JSON_REQUIRED, &profile, e);
-		if (r == 0)
-			r = read_mig_profile(&profile, &card->mig_profiles[i], e);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* ---- Models and cards */
 
 static int check_model_keys(const struct json_at *model, struct hm_err *e)
@@ -238,7 +188,7 @@ static int read_model(const struct json_at *model, struct sim_card_info *card, s
 	    (r = read_numbers(model, card, e)) < 0)
 		return r;
 	card->ecc = ecc;
-	return read_mig(model, card, e);
+	return node_yaml_mig_profiles(model, card, e);
 }
 
 /* "0000:3b:00.0" */
@@ -314,7 +264,8 @@ static int check_unique(const struct json_at *at, const struct sim_node *node, u
 static int read_card(const struct json_at *at, const struct json_at *models, struct sim_node *node, unsigned index,
 		     struct hm_err *e)
 {
-	static const char *const keys[] = { "model", "uuid", "serial", "pci", "numa", "cpus", "minor", "mig" };
+	static const char *const keys[] = { "model", "uuid",  "serial", "pci",          "numa",
+					    "cpus",  "minor", "mig",    "mig_instances" };
 	struct sim_card_info *card = &node->cards[index].info;
 	uint64_t numa = UINT64_MAX, minor = index;
 	const char *model_name = NULL;
@@ -337,6 +288,8 @@ static int read_card(const struct json_at *at, const struct json_at *models, str
 	if (mig && !card->mig_capable)
 		return json_err(at, "mig", e, "the model has no MIG profiles");
 	card->mig_enabled = mig;
+	if ((r = node_yaml_mig_instances(at, card, e)) < 0)
+		return r;
 	card->numa_node = numa == UINT64_MAX ? -1 : (int32_t)numa;
 	card->minor = (uint32_t)minor;
 	return check_unique(at, node, index, e);

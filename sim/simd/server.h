@@ -70,6 +70,10 @@ void server_sync(struct server *s); /* all engines up to now */
 /* control.c: a request of hami-simctl. */
 void control_run(struct server *s, const struct sim_request *q, struct sim_reply *r);
 
+/* mig.c: a request of the MIG kind; a card as the node's file has it, before anybody else sees it. */
+void mig_run(struct server *s, const struct sim_request *q, struct sim_reply *r);
+void mig_come_up(struct sim_card *c);
+
 /* clock.c: the virtual clock. */
 int clock_wait(struct server *s, struct client *c, const struct sim_request *q) HM_MUST_USE;
 void clock_forget(struct server *s, const struct client *c); /* its waits */

@@ -129,6 +129,8 @@ static void broken_nodes_are_refused(void **state)
 		{ "uuid: GPU-", "uuid: XPU-", "cards[0].uuid: \"XPU-" },
 		{ "cpus: \"0-47\"", "cpus: \"47-0\"", "cards[0].cpus: \"47-0\" is not a list of CPUs as 0-23,48-71" },
 		{ "numa: 0", "numa: 0, mig: true", "cards[0].mig: the model has no MIG profiles" },
+		{ "numa: 0", "numa: 0, mig_instances: [{profile: 1g.5gb, start: 0}]",
+		  "cards[0].mig_instances: at most 7, and only with mig: true" },
 		{ "numa: 0", "numa: 0, minor: 1", "cards[1].minor: is that of card 0 already" },
 		{ "- [X, PHB]", "- [X, NODE]", "topology[1][0]: differs from its mirror image" },
 		{ "- [X, PHB]", "- [X]", "topology[0]: needs 2 entries, one a card" },
