@@ -2,9 +2,9 @@
 
 #include <stdint.h>
 
-/* The bytes of the character that begins here; 0: none does. */
-static unsigned utf8_length(const unsigned char *p)
+unsigned json_char_bytes(const char *text)
 {
+	const unsigned char *p = (const unsigned char *)text;
 	static const struct {
 		unsigned char mask, lead;
 		uint32_t least;
@@ -27,12 +27,10 @@ static unsigned utf8_length(const unsigned char *p)
 	return 0;
 }
 
-bool json_can_say(const char *text)
+bool json_can_say(const char *p)
 {
-	const unsigned char *p = (const unsigned char *)text;
-
 	while (*p != '\0') {
-		unsigned n = utf8_length(p);
+		unsigned n = json_char_bytes(p);
 
 		if (n == 0)
 			return false;
@@ -43,19 +41,19 @@ bool json_can_say(const char *text)
 
 void json_add_text(struct str *out, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	const char *p = text;
 
 	str_addc(out, '"');
 	while (*p != '\0') {
-		unsigned n = utf8_length(p);
+		unsigned n = json_char_bytes(p);
 
 		if (n == 0) {
 			str_add(out, "\\ufffd");
 			n = 1;
 		} else if (*p == '"' || *p == '\\') {
 			str_addc(out, '\\');
-			str_addc(out, (char)*p);
-		} else if (*p < 0x20) {
+			str_addc(out, *p);
+		} else if ((unsigned char)*p < 0x20) {
 			str_addf(out, "\\u%04x", *p);
 		} else {
 			str_add_n(out, p, n);

@@ -6,6 +6,9 @@
 
 #include "base/str.h"
 
+/* Bytes of the well-formed UTF-8 character that begins here, 1 to 4; 0: none does (a NUL is one of 1). */
+unsigned json_char_bytes(const char *p);
+
 /* Well-formed UTF-8, without surrogates and overlong forms: what a JSON text can hold. */
 bool json_can_say(const char *text);
 
