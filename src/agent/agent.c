@@ -9,6 +9,7 @@
 #include "agent/driver.h"
 #include "agent/edits.h"
 #include "agent/fleet.h"
+#include "agent/hami_mode.h"
 #include "agent/hami_monitor.h"
 #include "agent/health.h"
 #include "agent/holders.h"
@@ -45,6 +46,7 @@ struct agent {
 	struct pending *pending;
 	struct edits *edits;
 	struct fleet *fleet;
+	struct hami_mode *hami; /* NULL: another mode */
 	struct resource *resource;
 	struct reconcile *reconcile;
 	struct sweep *sweep;
@@ -118,6 +120,8 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 		return 0;
 	if (resource_take(a->resource, fresh, e) < 0)
 		return -e->code;
+	if (a->hami != NULL)
+		hami_mode_take(a->hami, fresh);
 	before = a->fleet;
 	a->fleet = HM_STEAL(fresh);
 	log_left_out(scanned);
@@ -250,24 +254,37 @@ static int make_loop(struct agent *a, struct hm_err *e)
 	return worker_new(a->loop, &a->worker, e);
 }
 
+static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
+{
+	const struct hami_mode_config hami = { a->options, &a->paths, a->claims };
+
+	if (!agent_is_hami(a->options))
+		return offer_slices_new(a->options, &a->paths, a->claims, out, e);
+	if (hami_mode_new(a->loop, &hami, &a->hami, e) < 0)
+		return -e->code;
+	return hami_mode_offer(a->hami, out, e);
+}
+
 static int make_resource(struct agent *a, struct hm_err *e)
 {
-	const struct resource_config config = { .service = { .options = a->options,
-							     .paths = &a->paths,
-							     .claims = a->claims,
-							     .counter = a->counter,
-							     .pending = a->pending,
-							     .edits = a->edits,
-							     .started = on_started,
-							     .arg = a },
-						.socket = HM_PLUGIN_SOCKET,
-						.started_ms = a->started_ms,
-						.registered = on_registered,
-						.arg = a };
+	struct resource_config config = { .service = { .options = a->options,
+						       .paths = &a->paths,
+						       .claims = a->claims,
+						       .counter = a->counter,
+						       .pending = a->pending,
+						       .edits = a->edits,
+						       .started = on_started,
+						       .arg = a },
+					  .socket = HM_PLUGIN_SOCKET,
+					  .started_ms = a->started_ms,
+					  .registered = on_registered,
+					  .arg = a };
 	struct offer *offer;
 
-	if (offer_slices_new(a->options, &a->paths, a->claims, &offer, e) < 0)
+	if (make_offer(a, &offer, e) < 0)
 		return -e->code;
+	if (a->hami != NULL)
+		config.socket = hami_mode_socket(a->hami);
 	return resource_new(a->loop, offer, &config, &a->resource, e);
 }
 
@@ -321,6 +338,7 @@ static void take_down(struct agent *a)
 
 	http_server_free(a->health);
 	resource_free(a->resource);
+	hami_mode_free(a->hami);
 	sweep_free(a->sweep);
 	hami_monitor_free(a->monitor);
 	reconcile_free(a->reconcile);

@@ -1,0 +1,41 @@
+/* Mode hami, beside what every mode has: the API server, our Node and what is published on it, the pods of this node.
+ * The one place where these parts are made, in order, and told of one another. */
+#ifndef HM_AGENT_HAMI_MODE_H
+#define HM_AGENT_HAMI_MODE_H
+
+#include "agent/claims.h"
+#include "agent/cluster.h"
+#include "agent/fleet.h"
+#include "agent/offer.h"
+#include "agent/options.h"
+#include "agent/paths.h"
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "io/loop.h"
+
+/* All borrowed. */
+struct hami_mode_config {
+	const struct agent_options *options;
+	const struct agent_paths *paths;
+	struct claims *claims;
+};
+
+struct hami_mode;
+
+/* An API server that is away is no error. */
+int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct hami_mode **out,
+		  struct hm_err *e) HM_MUST_USE;
+void hami_mode_free(struct hami_mode *m); /* after the offers that it made */
+HM_DEFINE_AUTO(hami_mode, hami_mode_free);
+
+/* nvidia.com/gpu, for one resource. */
+int hami_mode_offer(struct hami_mode *m, struct offer **out, struct hm_err *e) HM_MUST_USE;
+/* Its socket's name: "nvidia-gpu.sock". */
+const char *hami_mode_socket(const struct hami_mode *m);
+
+/* The cards are these now; borrowed until the next call. */
+void hami_mode_take(struct hami_mode *m, const struct fleet *f);
+
+struct cluster *hami_mode_cluster(const struct hami_mode *m);
+
+#endif

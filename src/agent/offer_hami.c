@@ -1,0 +1,134 @@
+#include "agent/offer_hami.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "contract/hami.h"
+#include "core/fmt.h"
+#include "hami/replica_id.h"
+
+struct offer_hami {
+	struct offer offer;
+	struct offer_hami_config config;
+	const struct fleet *fleet; /* NULL: no cards yet */
+};
+
+static struct offer_hami *hami_of(struct offer *o)
+{
+	return HM_CONTAINER(o, struct offer_hami, offer);
+}
+
+static int need_cards(const struct offer_hami *h, struct hm_err *e)
+{
+	return h->fleet != NULL ? 0 : hm_err_set(e, HM_EAGAIN, "the cards of this node are not known yet");
+}
+
+/* ---- the cards */
+
+static int take(struct offer *o, const struct fleet *f, struct hm_err *e)
+{
+	(void)e;
+	hami_of(o)->fleet = f;
+	return 0;
+}
+
+static int list(const struct offer *o, struct fleet_devices *out, struct hm_err *e)
+{
+	const struct offer_hami *h = HM_CONTAINER(o, const struct offer_hami, offer);
+	uint64_t replicas = h->config.options->hami.device_split_count;
+	const struct inventory *inv;
+
+	if (need_cards(h, e) < 0)
+		return -e->code;
+	inv = fleet_inventory(h->fleet);
+	if (fleet_devices_init(inv->count * replicas, out, e) < 0)
+		return -e->code;
+	for (size_t c = 0; c < inv->count; c++) {
+		const struct card *card = &inv->cards[c];
+		int numa = h->config.options->enable_topology ? card->numa_node : -1;
+
+		for (unsigned i = 0; i < replicas; i++) {
+			char *id = out->ids[out->count];
+
+			if (replica_id_write(card->uuid, i, id, sizeof *out->ids))
+				out->items[out->count++] =
+					(struct dp_device) { id, fleet_is_healthy(h->fleet, card), numa };
+		}
+	}
+	return 0;
+}
+
+/* ---- what ids amount to */
+
+/* Must first, then what is offered, as it comes. */
+static int prefer(struct offer *o, const struct dp_preferred_request *req, const char **out, size_t *count,
+		  struct hm_err *e)
+{
+	size_t size = req->size < 0 ? 0 : (size_t)req->size, n = 0;
+
+	(void)o, (void)e;
+	for (size_t i = 0; i < req->must_count && n < size; i++)
+		out[n++] = req->must[i];
+	for (size_t i = 0; i < req->available_count && n < size; i++) {
+		bool taken = false;
+
+		for (size_t k = 0; k < req->must_count; k++)
+			taken |= strcmp(req->must[k], req->available[i]) == 0;
+		if (!taken)
+			out[n++] = req->available[i];
+	}
+	*count = n;
+	return 0;
+}
+
+/* Late binding: who it is for, and so which cards, is known at PreStart. */
+static int claim(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,
+		 struct hm_err *e)
+{
+	if (count == 0)
+		return hm_err_set(e, HM_EINVAL, "a container that asks for no device");
+	*out = (struct claim) { .number = number, .state = CLAIM_ALLOCATED, .priority = 1 };
+	hm_fmt(out->resource, sizeof out->resource, "%s", o->resource);
+	out->devices = calloc(count, sizeof *out->devices);
+	if (out->devices == NULL)
+		return hm_err_set(e, HM_ENOMEM, "allocation of %zu devices", count);
+	out->device_count = count;
+	for (size_t i = 0; i < count; i++)
+		hm_fmt(out->devices[i], sizeof out->devices[i], "%s", ids[i]);
+	return 0;
+}
+
+static int start(struct offer *o, const struct prestart_target *target, const char *const *ids, size_t count,
+		 const struct claim *old, struct claim *out, struct hm_err *e)
+{
+	(void)o, (void)ids, (void)count;
+	if (old != NULL)
+		return claim_copy(old, out, e);
+	return hm_err_set(e, HM_EAGAIN, "the pod with UID %s is not known yet", target->pod_uid);
+}
+
+static void free_hami(struct offer *o)
+{
+	free(hami_of(o));
+}
+
+static const struct offer_class hami_class = {
+	.name = "hami",
+	.take = take,
+	.list = list,
+	.prefer = prefer,
+	.claim = claim,
+	.start = start,
+	.free = free_hami,
+};
+
+int offer_hami_new(const struct offer_hami_config *config, struct offer **out, struct hm_err *e)
+{
+	struct offer_hami *h = calloc(1, sizeof *h);
+
+	if (h == NULL)
+		return hm_err_set(e, HM_ENOMEM, "HAMi's resource");
+	*h = (struct offer_hami) { .offer = { &hami_class, config->options->resource_name }, .config = *config };
+	*out = &h->offer;
+	return 0;
+}
