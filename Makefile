@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 PRESET ?= release
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-cluster test-fresh bench fuzz format check coverage gpu-check install clean help
+.PHONY: all demo image test test-cluster test-fresh bench fuzz format check coverage gpu-check install clean help
 
 all: ## build the release into build/ (PRESET=dev, asan, clang, coverage or aarch64: into build/<preset>/)
 	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(if $(filter aarch64,$(PRESET)),guests)
@@ -55,6 +55,11 @@ gpu-check: ## what can be checked only on a machine with an NVIDIA driver
 	@tools/setup build
 	@tools/build release
 	@tools/gpu-check
+
+image: ## the agent's image as an OCI archive, build/hami-device-plugin.tar (no daemon, no root)
+	@tools/setup build
+	@tools/build release
+	@deploy/docker/build-image.sh
 
 install: ## programs and libraries below $(DESTDIR)$(PREFIX)
 	@tools/setup build
