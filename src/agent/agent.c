@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/card_usage.h"
 #include "agent/claims.h"
 #include "agent/counter.h"
 #include "agent/driver.h"
@@ -14,6 +15,7 @@
 #include "agent/health.h"
 #include "agent/holders.h"
 #include "agent/library.h"
+#include "agent/metrics.h"
 #include "agent/offer_slices.h"
 #include "agent/paths.h"
 #include "agent/pending.h"
@@ -56,6 +58,9 @@ struct agent {
 	struct driver *driver;
 	struct health_sources health_sources;
 	struct http_server *health;
+	struct card_usage *usage; /* NULL, as metrics: no page is wanted */
+	struct metrics_sources metrics_sources;
+	struct http_server *metrics;
 	bool stopping, scanned_once, waiting_said;
 	struct hm_err failure; /* code 0: none */
 };
@@ -77,6 +82,7 @@ static void begin_stop(struct agent *a)
 	a->stopping = true;
 	resource_stop(a->resource);
 	http_server_free(HM_STEAL(a->health));
+	http_server_free(HM_STEAL(a->metrics));
 	driver_stop(a->driver, on_closed, a);
 	loop_timer_arm(a->stop, STOP_MS);
 }
@@ -124,6 +130,8 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 		hami_mode_take(a->hami, fresh);
 	before = a->fleet;
 	a->fleet = HM_STEAL(fresh);
+	if (a->usage != NULL)
+		card_usage_set_cards(a->usage, fleet_inventory(a->fleet));
 	log_left_out(scanned);
 	return 0;
 }
@@ -314,6 +322,32 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	return sampler_new(a->loop, &sampler, &a->sampler, e);
 }
 
+/* HAMi's Service leads to METRICS_HAMI_ADDRESS: served there unasked, where it can be. */
+static int make_metrics(struct agent *a, struct hm_err *e)
+{
+	const char *asked = a->options->metrics_bind_address;
+	bool unasked = asked == NULL && agent_is_hami(a->options);
+
+	if (!unasked && (asked == NULL || asked[0] == '\0'))
+		return 0;
+	if (card_usage_new(a->loop, a->worker, a->driver, &a->usage, e) < 0)
+		return -e->code;
+	a->metrics_sources = (struct metrics_sources) { .options = a->options,
+							.paths = &a->paths,
+							.claims = a->claims,
+							.driver = a->driver,
+							.usage = a->usage,
+							.fleet = &a->fleet,
+							.resources = { a->resource },
+							.resource_count = 1 };
+	if (metrics_serve(a->loop, unasked ? METRICS_HAMI_ADDRESS : asked, &a->metrics_sources, &a->metrics, e) < 0) {
+		if (!unasked)
+			return -e->code;
+		log_warn("no metrics are served", KV_ERR(e));
+	}
+	return 0;
+}
+
 static int start(struct agent *a, struct hm_err *e)
 {
 	const struct driver_listener listener = { on_scanned, a };
@@ -328,6 +362,8 @@ static int start(struct agent *a, struct hm_err *e)
 	if (a->options->healthz_bind_address != NULL &&
 	    health_serve(a->loop, a->options->healthz_bind_address, &a->health_sources, &a->health, e) < 0)
 		return -e->code;
+	if (make_metrics(a, e) < 0)
+		return -e->code;
 	clean_libraries(a);
 	return 0;
 }
@@ -337,6 +373,8 @@ static void take_down(struct agent *a)
 	bool ended = worker_free(a->worker, JOIN_MS);
 
 	http_server_free(a->health);
+	http_server_free(a->metrics);
+	card_usage_free(a->usage);
 	resource_free(a->resource);
 	hami_mode_free(a->hami);
 	sweep_free(a->sweep);

@@ -168,7 +168,7 @@ static void finish_start(struct service *s, struct dp_call *call, int r, const s
 struct waiting {
 	struct link link;
 	struct dp_call *call;
-	uint64_t until_ms, looked_ms;
+	uint64_t begun_us, until_ms, looked_ms;
 	bool allocate;
 	char **ids;
 	size_t id_count;
@@ -186,7 +186,7 @@ static void waiting_free(struct waiting *w)
 }
 
 static bool wait_for(struct service *s, struct dp_call *call, const struct dp_container_request *req, bool allocate,
-		     uint32_t wait_ms)
+		     uint64_t begun_us)
 {
 	struct waiting *w = calloc(1, sizeof *w);
 
@@ -203,7 +203,9 @@ static bool wait_for(struct service *s, struct dp_call *call, const struct dp_co
 	}
 	w->call = call;
 	w->allocate = allocate;
-	w->until_ms = loop_now_ms(s->loop) + wait_ms;
+	w->begun_us = begun_us;
+	w->until_ms = loop_now_ms(s->loop) +
+		      (allocate ? s->config.offer->class->allocate_wait_ms : (uint32_t)SERVICE_START_WAIT_MS);
 	link_append(&s->waiting, &w->link);
 	dp_call_set_data(call, w);
 	loop_timer_arm(s->look, SERVICE_LOOK_MS);
@@ -214,29 +216,33 @@ static bool wait_for(struct service *s, struct dp_call *call, const struct dp_co
 static void on_allocate(void *arg, struct dp_call *call, const struct dp_container_request *containers, size_t count)
 {
 	struct service *s = arg;
-	uint32_t wait_ms = s->config.offer->class->allocate_wait_ms;
+	uint64_t begun_us = loop_now_us(s->loop);
+	bool may_wait = s->config.offer->class->allocate_wait_ms > 0 && count == 1;
 	struct hm_err e;
 	int r = try_allocate(s, call, containers, count, &e);
 
-	if (r == -HM_EAGAIN && wait_ms > 0 && count == 1 && wait_for(s, call, &containers[0], true, wait_ms)) {
+	if (r == -HM_EAGAIN && may_wait && wait_for(s, call, &containers[0], true, begun_us)) {
 		log_v(1, "an Allocate waits", KV_ERR(&e));
 		return;
 	}
 	if (r < 0)
 		refuse_allocate(s, call, &e);
+	latency_note(&s->stats.allocate, loop_now_us(s->loop) - begun_us);
 }
 
 static void on_pre_start(void *arg, struct dp_call *call, const struct dp_container_request *req)
 {
 	struct service *s = arg;
+	uint64_t begun_us = loop_now_us(s->loop);
 	struct hm_err e;
 	int r = try_start(s, req, &e);
 
-	if (r == -HM_EAGAIN && wait_for(s, call, req, false, SERVICE_START_WAIT_MS)) {
+	if (r == -HM_EAGAIN && wait_for(s, call, req, false, begun_us)) {
 		log_v(2, "a container's start waits", KV_ERR(&e));
 		return;
 	}
 	finish_start(s, call, r, &e);
+	latency_note(&s->stats.start, loop_now_us(s->loop) - begun_us);
 }
 
 /* An answer may end other calls of the same connection, and with them their place on the list: so one at a time. */
@@ -256,6 +262,7 @@ static void look_at(struct service *s, struct waiting *w, uint64_t now)
 {
 	const struct dp_container_request req = { (const char *const *)w->ids, w->id_count };
 	struct dp_call *call = w->call;
+	uint64_t begun_us = w->begun_us;
 	bool allocate = w->allocate;
 	struct hm_err e;
 	int r;
@@ -274,6 +281,7 @@ static void look_at(struct service *s, struct waiting *w, uint64_t now)
 		finish_start(s, call, r, &e);
 	else if (r < 0)
 		refuse_allocate(s, call, &e);
+	latency_note(allocate ? &s->stats.allocate : &s->stats.start, loop_now_us(s->loop) - begun_us);
 }
 
 static void on_look(void *arg)

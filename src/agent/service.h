@@ -12,6 +12,7 @@
 #include "agent/offer.h"
 #include "agent/options.h"
 #include "agent/paths.h"
+#include "base/latency.h"
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
@@ -40,6 +41,7 @@ struct service_config {
 
 struct service_stats {
 	uint64_t allocations, allocate_errors, starts, start_errors;
+	struct latency allocate, start; /* from the call to its answer, waiting included */
 };
 
 struct service;

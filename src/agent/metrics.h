@@ -1,0 +1,44 @@
+/* /metrics: what the agent counts and sees, in Prometheus' text format. The page is made in the loop from what is in
+ * memory and from the containers' regions; NVML is never asked here (agent/card_usage.h). docs/contracts/metrics.md */
+#ifndef HM_AGENT_METRICS_H
+#define HM_AGENT_METRICS_H
+
+#include <stddef.h>
+
+#include "agent/card_usage.h"
+#include "agent/claims.h"
+#include "agent/cluster.h"
+#include "agent/driver.h"
+#include "agent/fleet.h"
+#include "agent/options.h"
+#include "agent/paths.h"
+#include "agent/resource.h"
+#include "core/err.h"
+#include "io/http_server.h"
+#include "io/loop.h"
+
+#define METRICS_HAMI_ADDRESS ":9394" /* of HAMi's vGPUmonitor */
+
+enum { METRICS_MAX_RESOURCES = 64 };
+
+/* All borrowed. */
+struct metrics_sources {
+	const struct agent_options *options;
+	const struct agent_paths *paths;
+	const struct claims *claims;
+	const struct cluster *cluster; /* NULL: none */
+	const struct driver *driver;
+	const struct card_usage *usage;
+	struct fleet *const *fleet; /* what it points at may be NULL, and changes */
+	const struct resource *resources[METRICS_MAX_RESOURCES];
+	size_t resource_count;
+};
+
+/* The page; an http_page's get, its arg a struct metrics_sources. */
+int metrics_get(void *sources, struct str *body);
+
+/* *sources is borrowed for the server's life. */
+int metrics_serve(struct loop *l, const char *address, struct metrics_sources *sources, struct http_server **out,
+		  struct hm_err *e) HM_MUST_USE;
+
+#endif
