@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/hami_cards.h"
 #include "agent/node_object.h"
 #include "agent/offer_hami.h"
+#include "agent/publish.h"
+#include "base/log.h"
 #include "contract/hami.h"
 #include "core/fmt.h"
 
@@ -13,6 +16,8 @@ struct hami_mode {
 	char socket[80];
 	struct cluster *cluster;
 	struct node_object *node;
+	struct publish *publish;
+	bool asymmetry_told;
 	const struct fleet *fleet; /* NULL: no cards yet */
 };
 
@@ -27,9 +32,39 @@ static void name_socket(struct hami_mode *m)
 	hm_fmt(m->socket, sizeof m->socket, HAMI_SOCKET_PREFIX "%s" HAMI_SOCKET_SUFFIX, n > 60 ? name + n - 60 : name);
 }
 
+static void tell_asymmetry(struct hami_mode *m, bool asymmetric)
+{
+	if (asymmetric && !m->asymmetry_told)
+		cluster_tell_node(m->cluster, "Warning", "AsymmetricGPUP2PLink",
+				  "One or more GPU pairs on this node have asymmetric P2P link data; affected pairs "
+				  "scored 0 (possible NVLink hardware or driver issue)");
+	m->asymmetry_told = asymmetric;
+}
+
+/* Without a score the cards are registered all the same. */
+static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
+{
+	struct hami_mode *m = arg;
+	const struct agent_options *o = m->config.options;
+	bool asymmetric;
+
+	if (hami_cards_register_text(m->fleet, o, NULL, &out->texts[NODE_REGISTER], e) < 0)
+		return -e->code;
+	if (!o->hami.topology_score)
+		return 0;
+	if (hami_cards_score_text(m->fleet, &o->hami, &out->texts[NODE_SCORE], &asymmetric, e) == 0) {
+		tell_asymmetry(m, asymmetric);
+	} else {
+		log_warn("the cards' topology score is not published", KV_ERR(e));
+		str_fini(&out->texts[NODE_SCORE]);
+	}
+	return 0;
+}
+
 int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct hami_mode **out, struct hm_err *e)
 {
 	const struct cluster_config cluster = { config->options->kubeconfig, config->options->node_name, true };
+	struct publish_config publish = { .texts = publish_texts };
 	hm_auto(hami_mode) *m = calloc(1, sizeof *m);
 
 	if (m == NULL)
@@ -37,6 +72,10 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 	m->config = *config;
 	name_socket(m);
 	if (cluster_new(l, &cluster, &m->cluster, e) < 0 || node_object_new(m->cluster, &m->node, e) < 0)
+		return -e->code;
+	publish.node = m->node;
+	publish.arg = m;
+	if (publish_new(l, &publish, &m->publish, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(m);
 	return 0;
@@ -46,6 +85,7 @@ void hami_mode_free(struct hami_mode *m)
 {
 	if (m == NULL)
 		return;
+	publish_free(m->publish);
 	node_object_free(m->node);
 	cluster_free(m->cluster);
 	free(m);
@@ -66,9 +106,20 @@ const char *hami_mode_socket(const struct hami_mode *m)
 void hami_mode_take(struct hami_mode *m, const struct fleet *f)
 {
 	m->fleet = f;
+	publish_now(m->publish);
 }
 
 struct cluster *hami_mode_cluster(const struct hami_mode *m)
 {
 	return m->cluster;
+}
+
+struct node_object *hami_mode_node(const struct hami_mode *m)
+{
+	return m->node;
+}
+
+struct publish *hami_mode_publish(const struct hami_mode *m)
+{
+	return m->publish;
 }

@@ -6,9 +6,11 @@
 #include "agent/claims.h"
 #include "agent/cluster.h"
 #include "agent/fleet.h"
+#include "agent/node_object.h"
 #include "agent/offer.h"
 #include "agent/options.h"
 #include "agent/paths.h"
+#include "agent/publish.h"
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
@@ -37,5 +39,7 @@ const char *hami_mode_socket(const struct hami_mode *m);
 void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 
 struct cluster *hami_mode_cluster(const struct hami_mode *m);
+struct node_object *hami_mode_node(const struct hami_mode *m);
+struct publish *hami_mode_publish(const struct hami_mode *m); /* to pause it, and its figures */
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contract/hami.h"
+#include "agent/hami_cards.h"
 #include "core/fmt.h"
 #include "hami/replica_id.h"
 
@@ -35,24 +35,24 @@ static int take(struct offer *o, const struct fleet *f, struct hm_err *e)
 static int list(const struct offer *o, struct fleet_devices *out, struct hm_err *e)
 {
 	const struct offer_hami *h = HM_CONTAINER(o, const struct offer_hami, offer);
-	uint64_t replicas = h->config.options->hami.device_split_count;
-	const struct inventory *inv;
+	const struct agent_options *options = h->config.options;
+	uint64_t replicas = options->hami.device_split_count;
+	struct hami_card cards[HM_MAX_CARDS];
+	size_t n;
 
 	if (need_cards(h, e) < 0)
 		return -e->code;
-	inv = fleet_inventory(h->fleet);
-	if (fleet_devices_init(inv->count * replicas, out, e) < 0)
+	n = hami_cards_of(h->fleet, &options->hami, cards);
+	if (fleet_devices_init(n * replicas, out, e) < 0)
 		return -e->code;
-	for (size_t c = 0; c < inv->count; c++) {
-		const struct card *card = &inv->cards[c];
-		int numa = h->config.options->enable_topology ? card->numa_node : -1;
+	for (size_t c = 0; c < n; c++) {
+		int numa = options->enable_topology ? cards[c].card->numa_node : -1;
 
 		for (unsigned i = 0; i < replicas; i++) {
 			char *id = out->ids[out->count];
 
-			if (replica_id_write(card->uuid, i, id, sizeof *out->ids))
-				out->items[out->count++] =
-					(struct dp_device) { id, fleet_is_healthy(h->fleet, card), numa };
+			if (replica_id_write(cards[c].card->uuid, i, id, sizeof *out->ids))
+				out->items[out->count++] = (struct dp_device) { id, cards[c].healthy, numa };
 		}
 	}
 	return 0;
