@@ -51,8 +51,7 @@ int main(int argc, char **argv)
 	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("mode", options.mode),
 		 KV("binding", options.binding), KV("resource", options.resource_name),
 		 KV_U64("cores_per_device", options.cores_per_device));
-	r = agent_is_hami(&options) ? hm_err_set(&e, HM_EUNSUPPORTED, "--mode=hami: not in this version yet")
-				    : agent_run(&options, &e);
+	r = agent_run(&options, &e);
 	if (r < 0)
 		log_error("hami-device-plugin ends", KV_ERR(&e));
 	agent_options_fini(&options);

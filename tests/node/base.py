@@ -58,6 +58,8 @@ class Pod:
 
 
 class Node:
+    resource = RESOURCE
+
     """Folders as the test sees them; the agent may see them at other paths (agent_path)."""
 
     def __init__(self, folder, card_file="t4x2.yaml", slots=4):

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from node.base import BUILD, PLAIN, RESOURCE, Node, wait_until
+from node.base import BUILD, PLAIN, Node, wait_until
 
 PROGRAM = str(BUILD / "bin/hami-simkubelet")
 
@@ -60,18 +60,17 @@ class SimulatedNode(Node):
         return json.loads(self.client("status"))
 
     def allocatable(self):
-        return self.status()["resources"].get(RESOURCE, {}).get("allocatable", 0)
+        return self.status()["resources"].get(self.resource, {}).get("allocatable", 0)
 
     def restart_kubelet(self, _signo="TERM"):
         self.client("kubelet-restart")
 
     # --- pods -----------------------------------------------------------------------------------------------------------------
-    @staticmethod
-    def manifest(pod):
+    def manifest(self, pod):
         def container(c):
             out = {"name": c.name, "command": c.command, "env": [{"name": k, "value": v} for k, v in c.env.items()]}
             if c.vgpu:
-                out["resources"] = {"limits": {RESOURCE: c.vgpu}}
+                out["resources"] = {"limits": {self.resource: c.vgpu}}
             if c.sidecar:
                 out["restartPolicy"] = "Always"
             return out

@@ -210,6 +210,22 @@ class ApiServer:
             self.changed.notify_all()
             return tree
 
+    def put_tree(self, plural, namespace, tree):
+        """A whole object, new or changed; its uid stays, or is what the tree says."""
+        with self.changed:
+            name = tree["metadata"]["name"]
+            old = self.objects.get((plural, namespace, name))
+            self.version += 1
+            meta = {"annotations": {}, "uid": old["metadata"]["uid"] if old else str(uuid.uuid4()), **tree["metadata"],
+                    "resourceVersion": str(self.version)}
+            if namespace:
+                meta["namespace"] = namespace
+            new = {**tree, "metadata": meta}
+            self.objects[plural, namespace, name] = new
+            self.log.append((self.version, plural, "MODIFIED" if old else "ADDED", new))
+            self.changed.notify_all()
+            return new
+
     def delete(self, plural, namespace, name, tell=True):
         with self.changed:
             tree = self.objects.pop((plural, namespace, name))
@@ -281,10 +297,9 @@ class ApiServer:
         if meta.get("resourceVersion", tree["metadata"]["resourceVersion"]) != tree["metadata"]["resourceVersion"]:
             return 409, status_tree(409, "Conflict", "the object has been modified")
         annotations = {**tree["metadata"]["annotations"], **meta.get("annotations", {})}
-        new = self.put(plural, namespace, name, **{k: v for k, v in annotations.items() if v is not None})
-        new.update({k: v for k, v in tree.items() if k != "metadata"})
-        new.update({k: v for k, v in patch.items() if k != "metadata"})
-        return 200, new
+        meta = {**tree["metadata"], "annotations": {k: v for k, v in annotations.items() if v is not None}}
+        rest = {k: v for k, v in {**tree, **patch}.items() if k != "metadata"}
+        return 200, self.put_tree(plural, namespace, {**rest, "metadata": meta})
 
     def list(self, h, plural):
         query = h.request_seen.query
@@ -295,13 +310,26 @@ class ApiServer:
                     return
                 items, version = self.pages.pop(query["continue"])
             else:
-                items, version = [o for (p, _, _), o in self.objects.items() if p == plural], self.version
+                items = [o for (p, _, _), o in self.objects.items() if p == plural and self.selected(query, o)]
+                version = self.version
             limit = int(query.get("limit", 0)) or len(items)
             meta = {"resourceVersion": str(version)}
             if len(items) > limit:
                 meta["continue"] = str(uuid.uuid4())
                 self.pages[meta["continue"]] = (items[limit:], version)
             h.json(200, {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[:limit] or None})
+
+    @staticmethod
+    def selected(query, tree):
+        """fieldSelector as the agent uses it: metadata.name=..., spec.nodeName=..."""
+        for term in filter(None, query.get("fieldSelector", "").split(",")):
+            path, _, want = term.partition("=")
+            value = tree
+            for key in path.split("."):
+                value = (value or {}).get(key)
+            if value != want:
+                return False
+        return True
 
     def watch(self, h, plural):
         query = h.request_seen.query
@@ -319,6 +347,7 @@ class ApiServer:
                     self.changed.wait(min(0.2, max(0.01, end - time.monotonic())))
                     continue
             for version, _, kind, tree in new:
-                h.event(kind, tree)
+                if kind == "BOOKMARK" or self.selected(query, tree):
+                    h.event(kind, tree)
                 at = version
         h.chunk(b"")
