@@ -66,7 +66,9 @@ int container_start(const struct container_start_tools *t, const char *const *id
 {
 	struct prestart_target targets[PRESTART_MAX_TARGETS];
 	hm_auto(checkpoint) *checkpoint = NULL;
-	struct prestart_facts facts = { NULL, NULL, t->offer->resource, t->binding.claims, t->binding.pending };
+	struct prestart_facts facts = {
+		NULL, NULL, t->offer->resource, t->binding.paths->alloc.s, t->binding.claims, t->binding.pending
+	};
 	struct hm_err why = { 0 };
 	size_t target_count;
 

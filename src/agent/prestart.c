@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "contract/container.h"
+#include "contract/host.h"
 #include "contract/names.h"
 #include "core/fmt.h"
 #include "core/num.h"
@@ -14,17 +16,34 @@ bool prestart_parse_name(const char *cdi_name, uint64_t *number)
 	       num_u64_str(cdi_name + sizeof prefix - 1, UINT64_MAX / 2, number);
 }
 
-bool prestart_is_listed(const struct checkpoint *c, uint64_t number)
+/* "<alloc_dir>/<number>/limits" */
+static bool parse_limits(const char *path, const char *alloc_dir, uint64_t *number)
+{
+	static const char tail[] = "/" HM_ALLOC_LIMITS;
+	size_t dir = strlen(alloc_dir), n = strlen(path);
+
+	return n > dir + 1 + sizeof tail - 1 && strncmp(path, alloc_dir, dir) == 0 && path[dir] == '/' &&
+	       strcmp(path + n - (sizeof tail - 1), tail) == 0 &&
+	       num_u64(path + dir + 1, n - dir - 1 - (sizeof tail - 1), UINT64_MAX / 2, number);
+}
+
+bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number)
+{
+	const char *limits = checkpoint_mount_host(entry, HM_CONTAINER_LIMITS);
+
+	for (size_t i = 0; i < entry->cdi_count; i++)
+		if (prestart_parse_name(entry->cdi_names[i], number))
+			return true;
+	return limits != NULL && parse_limits(limits, alloc_dir, number);
+}
+
+bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number)
 {
 	uint64_t n;
 
-	for (size_t i = 0; i < c->count; i++) {
-		const struct checkpoint_entry *entry = &c->entries[i];
-
-		for (size_t k = 0; k < entry->cdi_count; k++)
-			if (prestart_parse_name(entry->cdi_names[k], &n) && n == number)
-				return true;
-	}
+	for (size_t i = 0; i < c->count; i++)
+		if (prestart_entry_number(&c->entries[i], alloc_dir, &n) && n == number)
+			return true;
 	return false;
 }
 
@@ -51,126 +70,16 @@ static int add_target(struct targets *t, uint64_t number, const char *pod_uid, c
 	return 0;
 }
 
-/* ---- classic binding: the claim was written at Allocate, and no name ties it to an entry */
-
-static bool is_classic(const struct claim *c, const char *const *ids, size_t id_count)
-{
-	return c->cdi[0] == '\0' && c->state != CLAIM_ENDED && claim_has_set(c, ids, id_count);
-}
-
-static bool has_own_claim(const struct prestart_facts *f, const struct checkpoint_entry *entry, const char *const *ids,
-			  size_t id_count)
-{
-	for (size_t i = 0; i < claims_count(f->claims); i++) {
-		const struct claim *c = claims_at(f->claims, i);
-
-		if (is_classic(c, ids, id_count) && strcmp(c->pod_uid, entry->pod_uid) == 0 &&
-		    strcmp(c->container, entry->container) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool has_our_name(const struct checkpoint_entry *entry)
-{
-	uint64_t number;
-
-	for (size_t i = 0; i < entry->cdi_count; i++)
-		if (prestart_parse_name(entry->cdi_names[i], &number))
-			return true;
-	return false;
-}
-
-static size_t count_without_claim(const struct prestart_facts *f, const char *const *ids, size_t id_count)
-{
-	const struct checkpoint_entry *entry;
-	size_t at = 0, count = 0;
-
-	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL)
-		count += !has_our_name(entry) && !has_own_claim(f, entry, ids, id_count);
-	return count;
-}
-
-static size_t count_newer(const struct prestart_facts *f, const char *const *ids, size_t id_count, uint64_t number)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < claims_count(f->claims); i++) {
-		const struct claim *c = claims_at(f->claims, i);
-
-		count += is_classic(c, ids, id_count) && c->pod_uid[0] == '\0' && c->number > number;
-	}
-	return count;
-}
-
-static bool is_taken(const struct targets *t, uint64_t number)
-{
-	for (size_t i = 0; i < t->count; i++)
-		if (t->items[i].number == number)
-			return true;
-	return false;
-}
-
-/* A claim without a pod may be left from an Allocate whose answer never came (the agent was killed): there are as many
- * good ones as entries without a claim, and they are the newest. NULL where there is none. */
-static const struct claim *nameless_claim(const struct targets *t, const struct prestart_facts *f,
-					  const char *const *ids, size_t id_count)
-{
-	size_t good = count_without_claim(f, ids, id_count);
-	const struct claim *oldest = NULL;
-
-	for (size_t i = 0; i < claims_count(f->claims); i++) {
-		const struct claim *c = claims_at(f->claims, i);
-
-		if (is_classic(c, ids, id_count) && c->pod_uid[0] == '\0' && !is_taken(t, c->number) &&
-		    count_newer(f, ids, id_count, c->number) < good && (oldest == NULL || c->number < oldest->number))
-			oldest = c;
-	}
-	return oldest;
-}
-
-static int add_classic(struct targets *t, const struct prestart_facts *f, const struct checkpoint_entry *entry,
-		       const char *const *ids, size_t id_count, struct hm_err *e)
-{
-	const struct claim *c = has_own_claim(f, entry, ids, id_count) ? NULL : nameless_claim(t, f, ids, id_count);
-
-	if (c != NULL &&
-	    add_target(t, c->number, entry->pod_uid, c->container[0] != '\0' ? c->container : entry->container, e) < 0)
-		return -e->code;
-	for (size_t i = 0; i < claims_count(f->claims); i++) {
-		c = claims_at(f->claims, i);
-		if (is_classic(c, ids, id_count) && strcmp(c->pod_uid, entry->pod_uid) == 0 &&
-		    add_target(t, c->number, entry->pod_uid, c->container[0] != '\0' ? c->container : entry->container,
-			       e) < 0)
-			return -e->code;
-	}
-	return 0;
-}
-
-static int add_entry(struct targets *t, const struct prestart_facts *f, const struct checkpoint_entry *entry,
-		     const char *const *ids, size_t id_count, struct hm_err *e)
-{
-	bool named = false;
-	uint64_t number;
-
-	for (size_t i = 0; i < entry->cdi_count; i++) {
-		if (!prestart_parse_name(entry->cdi_names[i], &number))
-			continue;
-		named = true;
-		if (add_target(t, number, entry->pod_uid, entry->container, e) < 0)
-			return -e->code;
-	}
-	return named ? 0 : add_classic(t, f, entry, ids, id_count, e);
-}
-
 static int from_checkpoint(struct targets *t, const struct prestart_facts *f, const char *const *ids, size_t id_count,
 			   struct hm_err *e)
 {
 	const struct checkpoint_entry *entry;
+	uint64_t number;
 	size_t at = 0;
 
 	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL)
-		if (add_entry(t, f, entry, ids, id_count, e) < 0)
+		if (prestart_entry_number(entry, f->alloc_dir, &number) &&
+		    add_target(t, number, entry->pod_uid, entry->container, e) < 0)
 			return -e->code;
 	return 0;
 }
@@ -265,7 +174,8 @@ int prestart_check_holders(const struct prestart_facts *f, const char *const *id
 		id = shared_id(c, ids, id_count);
 		if (id == NULL)
 			continue;
-		if ((f->checkpoint != NULL && prestart_is_listed(f->checkpoint, c->number)) || alive(c, arg))
+		if ((f->checkpoint != NULL && prestart_is_listed(f->checkpoint, f->alloc_dir, c->number)) ||
+		    alive(c, arg))
 			return held_by(c, id, e);
 	}
 	return 0;

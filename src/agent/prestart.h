@@ -2,9 +2,8 @@
  * several containers may hold the same set (a finished init container's devices are used again), so the answer is all
  * of them: each Allocate gave a name of its own, and the kubelet's checkpoint ties name and container. Pure.
  *
- * 1. Entries of our resource with exactly these ids in the checkpoint: their CDI names of our kind are the numbers.
- *    Entries without such a name are classic binding's: the number is that of a claim with the same set, of the same
- *    pod or of none yet (of those only the newest, as many as there are entries without).
+ * 1. Entries of our resource with exactly these ids in the checkpoint: the answer that the kubelet keeps with them has
+ *    the number, in a CDI name of our kind (late binding) or in the path of the limit file that it mounts (classic).
  * 2. No such entry, or no readable checkpoint: Allocate calls of this run with the same set, else claims with it.
  * 3. Nothing: an error that the kubelet tries again after.
  * 4. A slot that another pod's live container holds by our claims (a kubelet that lost its checkpoint gives it out
@@ -27,6 +26,7 @@ struct prestart_facts {
 	const struct checkpoint *checkpoint; /* NULL: it could not be read */
 	const char *checkpoint_trouble;      /* then: why */
 	const char *resource;
+	const char *alloc_dir; /* the folder of the numbers' folders */
 	const struct claims *claims;
 	const struct pending *pending;
 };
@@ -49,7 +49,9 @@ int prestart_check_holders(const struct prestart_facts *f, const char *const *id
 
 /* The number in "hami.io/vgpu=v.<number>"; false for other names. */
 bool prestart_parse_name(const char *cdi_name, uint64_t *number) HM_MUST_USE;
-/* True where an entry carries the name of this number. */
-bool prestart_is_listed(const struct checkpoint *c, uint64_t number);
+/* The number that the entry's answer carries; false where it is none of ours. */
+bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number) HM_MUST_USE;
+/* True where an entry carries this number. */
+bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number);
 
 #endif

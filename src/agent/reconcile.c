@@ -67,14 +67,13 @@ static void collect_all(const struct agent_paths *p, struct numbers *out)
 	collect(p->cdi.s, HM_CDI_FILE_PREFIX, HM_CDI_FILE_SUFFIX, out);
 }
 
-static uint64_t max_listed(const struct checkpoint *c)
+static uint64_t max_listed(const struct checkpoint *c, const char *alloc_dir)
 {
 	uint64_t max = 0, number;
 
 	for (size_t i = 0; i < c->count; i++)
-		for (size_t k = 0; k < c->entries[i].cdi_count; k++)
-			if (prestart_parse_name(c->entries[i].cdi_names[k], &number))
-				max = HM_MAX(max, number);
+		if (prestart_entry_number(&c->entries[i], alloc_dir, &number))
+			max = HM_MAX(max, number);
 	return max;
 }
 
@@ -90,7 +89,7 @@ uint64_t reconcile_max_number(const struct agent_paths *p)
 		max = HM_MAX(max, found.items[i]);
 	free(found.items);
 	if (checkpoint_read(p->checkpoint.s, NULL, &checkpoint, &e) == 0) {
-		uint64_t listed = max_listed(checkpoint);
+		uint64_t listed = max_listed(checkpoint, p->alloc.s);
 
 		max = HM_MAX(max, listed);
 	}
@@ -135,20 +134,9 @@ static bool has(const struct numbers *n, uint64_t number)
 	return false;
 }
 
-/* Classic binding leaves no name in the checkpoint: an entry with the same devices of the same pod stands for it. */
-static bool is_listed(const struct checkpoint *checkpoint, const struct claim *c)
+static bool is_listed(const struct reconcile *r, const struct checkpoint *checkpoint, uint64_t number)
 {
-	if (c->cdi[0] != '\0')
-		return prestart_is_listed(checkpoint, c->number);
-	for (size_t i = 0; i < checkpoint->count; i++) {
-		const struct checkpoint_entry *entry = &checkpoint->entries[i];
-
-		if (strcmp(entry->resource, c->resource) == 0 &&
-		    (c->pod_uid[0] == '\0' || strcmp(c->pod_uid, entry->pod_uid) == 0) &&
-		    claim_has_set(c, (const char *const *)entry->ids, entry->id_count))
-			return true;
-	}
-	return false;
+	return prestart_is_listed(checkpoint, r->config.paths->alloc.s, number);
 }
 
 /* A missing file is an empty one: a kubelet that never allocated, or lost it. What runs is found by its mounts. */
@@ -226,7 +214,7 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 	for (size_t i = 0; ok && i < claims_count(r->config.claims); i++) {
 		const struct claim *c = claims_at(r->config.claims, i);
 
-		if (is_listed(checkpoint, c) && !pod_names_is_gone(r->config.names, c->number))
+		if (is_listed(r, checkpoint, c->number) && !pod_names_is_gone(r->config.names, c->number))
 			continue;
 		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
 		if (ok && has(&r->unlisted, c->number) && !lives(r, look, c->number))
@@ -247,7 +235,7 @@ static void end_orphans(struct reconcile *r, const struct checkpoint *checkpoint
 	for (size_t i = 0; i < found.count; i++) {
 		uint64_t number = found.items[i];
 
-		if (claims_find(r->config.claims, number) == NULL && !prestart_is_listed(checkpoint, number) &&
+		if (claims_find(r->config.claims, number) == NULL && !is_listed(r, checkpoint, number) &&
 		    !lives(r, look, number))
 			end(r, number, "left without a claim");
 	}
@@ -282,7 +270,7 @@ static void forget_pending(struct reconcile *r, const struct checkpoint *checkpo
 	for (size_t i = pending_count(r->config.pending); i-- > 0;) {
 		const struct pending_item *item = pending_at(r->config.pending, i);
 
-		if (now - item->since_ms > RECONCILE_PENDING_MS && !prestart_is_listed(checkpoint, item->number))
+		if (now - item->since_ms > RECONCILE_PENDING_MS && !is_listed(r, checkpoint, item->number))
 			pending_remove(r->config.pending, item->number);
 	}
 }

@@ -25,8 +25,13 @@ static void entry_fini(struct checkpoint_entry *e)
 		free(e->ids[i]);
 	for (size_t i = 0; i < e->cdi_count; i++)
 		free(e->cdi_names[i]);
+	for (size_t i = 0; i < e->mount_count; i++) {
+		free(e->mounts[i].container_path);
+		free(e->mounts[i].host_path);
+	}
 	free(e->ids);
 	free(e->cdi_names);
+	free(e->mounts);
 	free(e->pod_uid);
 	free(e->container);
 	free(e->resource);
@@ -179,6 +184,27 @@ static int read_cdi_names(const V1beta1__ContainerAllocateResponse *m, struct ch
 	return 0;
 }
 
+static int read_mounts(const V1beta1__ContainerAllocateResponse *m, struct checkpoint_entry *out, struct hm_err *e)
+{
+	if (m->n_mounts > PB_MAX_IDS)
+		return hm_err_set(e, HM_ELIMIT, "more than %d mounts", PB_MAX_IDS);
+	out->mounts = calloc(m->n_mounts + 1, sizeof *out->mounts);
+	if (out->mounts == NULL)
+		return hm_err_set(e, HM_ENOMEM, "mounts");
+	for (size_t i = 0; i < m->n_mounts; i++) {
+		struct checkpoint_mount *to = &out->mounts[out->mount_count];
+
+		if (!pb_name_ok(m->mounts[i]->container_path) || !pb_name_ok(m->mounts[i]->host_path))
+			continue;
+		out->mount_count++;
+		to->container_path = strdup(m->mounts[i]->container_path);
+		to->host_path = strdup(m->mounts[i]->host_path);
+		if (to->container_path == NULL || to->host_path == NULL)
+			return hm_err_set(e, HM_ENOMEM, "mounts");
+	}
+	return 0;
+}
+
 static int read_answer(const cJSON *entry, struct checkpoint_entry *out, struct hm_err *e)
 {
 	const cJSON *v = member(entry, "AllocResp", e);
@@ -199,7 +225,7 @@ static int read_answer(const cJSON *entry, struct checkpoint_entry *out, struct 
 	if (!base64_decode(v->valuestring, n, bytes, &n))
 		return hm_err_set(e, HM_EPROTO, "AllocResp is no base64");
 	m = pb_unpack(&v1beta1__container_allocate_response__descriptor, "AllocResp", bytes, n, e);
-	return m == NULL ? -e->code : read_cdi_names(m, out, e);
+	return m == NULL || read_cdi_names(m, out, e) < 0 ? -e->code : read_mounts(m, out, e);
 }
 
 static int read_entry(const cJSON *entry, struct checkpoint_entry *out, struct hm_err *e)
@@ -300,6 +326,14 @@ int checkpoint_read(const char *path, const char *resource, struct checkpoint **
 	if (checkpoint_parse(str_text(&text), text.n, resource, out, e) < 0)
 		return hm_err_wrap(e, "read %s", path);
 	return 0;
+}
+
+const char *checkpoint_mount_host(const struct checkpoint_entry *entry, const char *container_path)
+{
+	for (size_t i = 0; i < entry->mount_count; i++)
+		if (strcmp(entry->mounts[i].container_path, container_path) == 0)
+			return entry->mounts[i].host_path;
+	return NULL;
 }
 
 const struct checkpoint_entry *checkpoint_match(const struct checkpoint *c, const char *resource,

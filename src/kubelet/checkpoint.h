@@ -8,12 +8,17 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 
+struct checkpoint_mount {
+	char *container_path, *host_path;
+};
 struct checkpoint_entry {
 	char *pod_uid, *container, *resource;
 	char **ids; /* over all NUMA nodes, sorted */
 	size_t id_count;
 	char **cdi_names; /* of the Allocate answer kept in AllocResp; also those of its cdi.k8s.io/ annotations */
 	size_t cdi_count;
+	struct checkpoint_mount *mounts; /* of that answer; odd ones are left out */
+	size_t mount_count;
 };
 struct checkpoint {
 	struct checkpoint_entry *entries;
@@ -29,6 +34,9 @@ int checkpoint_parse(const char *text, size_t n, const char *resource, struct ch
 int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e) HM_MUST_USE;
 void checkpoint_free(struct checkpoint *c);
 HM_DEFINE_AUTO(checkpoint, checkpoint_free);
+
+/* The node's path behind this path of the container, as the answer has it; NULL: none. */
+const char *checkpoint_mount_host(const struct checkpoint_entry *entry, const char *container_path);
 
 /* The next entry of `resource` with exactly this set of ids (any order), from *at on; NULL at the end. */
 const struct checkpoint_entry *checkpoint_match(const struct checkpoint *c, const char *resource,

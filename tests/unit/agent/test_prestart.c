@@ -33,7 +33,7 @@ static int teardown(void **state)
 
 static struct prestart_facts facts(const struct checkpoint *c)
 {
-	return (struct prestart_facts) { c, "it is torn", "hami.com/vgpu", claims, pending };
+	return (struct prestart_facts) { c, "it is torn", "hami.com/vgpu", "/s/alloc", claims, pending };
 }
 
 /* "number/pod/container ..." of what prestart_find answers for A. */
@@ -90,46 +90,21 @@ static void the_checkpoints_names_decide(void **state)
 	}
 }
 
-static void without_a_name_a_classic_claim_of_the_pod_counts(void **state)
+/* Classic binding: the answer's mounts carry the number, whoever the claim is thought to be for. */
+static void the_limit_file_s_mount_is_as_good(void **state)
 {
-	hm_auto(checkpoint) *c = make_checkpoint(ENTRY("p1", "main", Q(A), NO_CDI));
-	struct claim fresh = make_claim(3, "", "", A, NULL);
+	hm_auto(checkpoint) *c = make_checkpoint(ENTRY("p1", "init", Q(A), LIMITS_5) "," ENTRY(
+		"p2", "x", Q(B), LIMITS_5) "," ENTRY("p1", "main", Q(A), LIMITS_ELSEWHERE));
+	uint64_t number;
 
 	(void)state;
-	fresh.container[0] = '\0';
-	put_claim(claims, fresh);
-	put_claim(claims, make_claim(4, "p2", "", A, NULL));                 /* another pod's */
-	put_claim(claims, make_claim(5, "p1", "hami.io/vgpu=v.5", A, NULL)); /* late */
-	put_claim(claims, make_claim(6, "p1", "", A, B));                    /* another set */
-	assert_string_equal(find(c), "3/p1/main");
-}
-
-static struct claim nameless(uint64_t number)
-{
-	struct claim c = make_claim(number, "", "", A, NULL);
-
-	c.container[0] = '\0';
-	return c;
-}
-
-/* An Allocate whose answer never came leaves a claim that no container has. */
-static void of_claims_without_a_pod_the_newest_count(void **state)
-{
-	hm_auto(checkpoint) *one = make_checkpoint(ENTRY("p1", "main", Q(A), NO_CDI));
-	hm_auto(checkpoint) *two =
-		make_checkpoint(ENTRY("p1", "main", Q(A), NO_CDI) "," ENTRY("p2", "main", Q(A), NO_CDI));
-	struct claim own = make_claim(5, "p1", "", A, NULL);
-
-	(void)state;
-	put_claim(claims, nameless(3));
-	put_claim(claims, nameless(9));
-	put_claim(claims, nameless(8));
-	assert_string_equal(find(one), "9/p1/main");
-	assert_string_equal(find(two), "8/p1/main 9/p2/main");
-	snprintf(own.container, sizeof own.container, "main");
-	put_claim(claims, own);
-	assert_string_equal(find(two), "5/p1/main 9/p2/main");
-	assert_string_equal(find(one), "5/p1/main");
+	put_claim(claims, make_claim(5, "p2", "", A, NULL));
+	assert_string_equal(find(c), "5/p1/init");
+	assert_true(prestart_is_listed(c, "/s/alloc", 5));
+	assert_false(prestart_is_listed(c, "/s/alloc", 6));
+	assert_false(prestart_entry_number(&c->entries[0], "/s", &number));
+	assert_false(prestart_entry_number(&c->entries[0], "/s/all", &number));
+	assert_false(prestart_entry_number(&c->entries[0], "/s/alloc/5", &number));
 }
 
 static void without_a_checkpoint_what_is_remembered_counts(void **state)
@@ -238,8 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(the_checkpoints_names_decide),
-		TEST(without_a_name_a_classic_claim_of_the_pod_counts),
-		TEST(of_claims_without_a_pod_the_newest_count),
+		TEST(the_limit_file_s_mount_is_as_good),
 		TEST(without_a_checkpoint_what_is_remembered_counts),
 		TEST(a_live_holder_of_another_pod_is_named),
 		TEST(other_slots_and_ended_claims_do_not_hold),

@@ -106,6 +106,24 @@ static void numa_and_annotations(void **state)
 	assert_null(checkpoint_match(c, "r", want, 2, &at)); /* a part of the set is not the set */
 }
 
+/* The answer's mounts; one with an odd path is no reason to refuse the rest. */
+static void mounts(void **state)
+{
+	/* mounts{container_path:"/run/hami-vgpu/limits" host_path:"/s/alloc/5/limits" read_only:true}
+	 * mounts{container_path:"" host_path:"/x"} */
+	static const char text[] =
+		HEAD ENTRY("{}", "\"EiwKFS9ydW4vaGFtaS12Z3B1L2xpbWl0cxIRL3MvYWxsb2MvNS9saW1pdHMYARIEEgIveA==\"") TAIL;
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e = { 0 };
+
+	(void)state;
+	if (checkpoint_parse(text, sizeof text - 1, NULL, &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(c->entries[0].mount_count, 1);
+	assert_string_equal(checkpoint_mount_host(&c->entries[0], "/run/hami-vgpu/limits"), "/s/alloc/5/limits");
+	assert_null(checkpoint_mount_host(&c->entries[0], "/x"));
+}
+
 static void refused(void **state)
 {
 	static const struct {
@@ -226,6 +244,7 @@ int main(void)
 		cmocka_unit_test(real_kubelet),
 		cmocka_unit_test(empty),
 		cmocka_unit_test(numa_and_annotations),
+		cmocka_unit_test(mounts),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(cut),
 		cmocka_unit_test(anothers_entry_is_not_looked_at),
