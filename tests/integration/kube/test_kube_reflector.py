@@ -59,11 +59,12 @@ def test_what_is_there_and_what_happens(pods, start):
 
 
 def test_selectors_and_names_are_encoded(pods, start):
+    pods.put_tree("pods", "default", {"metadata": {"name": "ours"}, "spec": {"nodeName": "a&b"}})
     tool = synced(start, "--field=spec.nodeName=a&b", "--label=x in (y,z)")
     watch_is_up(pods)
     for watch in (False, True):
         assert pods.seen(watch=watch)[0].query.items() >= {"fieldSelector": "spec.nodeName=a&b", "labelSelector": "x in (y,z)"}.items()
-    assert tool.told("changed")
+    assert [line["key"] for line in tool.told("changed")] == ["default/ours"]
 
 
 def test_an_empty_collection(api, start):
