@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/fmt.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
@@ -219,7 +220,7 @@ static void test_folder_gone(void **state)
 	char dir[256];
 
 	(void)state;
-	strncat(memset(dir, 0, sizeof dir), temp_path("keys"), sizeof dir - 1);
+	(void)hm_fmt(dir, sizeof dir, "%s", temp_path("keys"));
 	assert_int_equal(mkdir(dir, 0700), 0);
 	temp_write("keys/a", PUBLIC_1);
 	assert_int_equal(signature_keys_open(dir, &k, &e), 0);
