@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/options.h"
+#include "model/resource_name.h"
 
 /* A path in a CDI spec or a socket address must mean the same everywhere, and no text may break a line. */
 static int check_path(const char *flag, const char *path, struct hm_err *e)
@@ -49,22 +50,11 @@ static int check_paths(const struct agent_options *o, struct hm_err *e)
 	return 0;
 }
 
-/* The kubelet's own rule: a domain that is not Kubernetes' own, a slash, a name. */
 static int check_resource(const char *name, struct hm_err *e)
 {
-	const char *slash = strchr(name, '/');
+	const char *fault = resource_name_fault(name);
 
-	if (slash == NULL || slash == name || slash[1] == '\0' || strchr(slash + 1, '/') != NULL || strlen(name) > 200)
-		return hm_err_set(e, HM_EINVAL, "--resource-name: \"%s\" is not of the form domain/name", name);
-	for (const char *p = name; *p != '\0'; p++)
-		if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./", *p) == NULL)
-			return hm_err_set(e, HM_EINVAL,
-					  "--resource-name: \"%s\" has a character that is no letter, digit, '-', '_' "
-					  "or '.'",
-					  name);
-	if (strstr(name, "kubernetes.io/") != NULL)
-		return hm_err_set(e, HM_EINVAL, "--resource-name: \"%s\": the kubelet refuses kubernetes.io", name);
-	return 0;
+	return fault == NULL ? 0 : hm_err_set(e, HM_EINVAL, "--resource-name: \"%s\" %s", name, fault);
 }
 
 int agent_options_check(const struct agent_options *o, struct hm_err *e)

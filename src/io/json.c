@@ -185,6 +185,22 @@ int json_u64(const struct json_at *at, const char *key, enum json_need need, uin
 	return 0;
 }
 
+int json_f64(const struct json_at *at, const char *key, enum json_need need, double min, double max, double *out,
+	     struct hm_err *e)
+{
+	const struct cJSON *v;
+	int r = find(at, key, need, &v, e);
+	char wanted[80];
+
+	if (r <= 0)
+		return r;
+	hm_fmt(wanted, sizeof wanted, "a number between %lld and %lld", (long long)min, (long long)max);
+	if (!cJSON_IsNumber(v) || !(v->valuedouble >= min && v->valuedouble <= max))
+		return wrong_kind(at, key, wanted, e);
+	*out = v->valuedouble;
+	return 0;
+}
+
 int json_bool(const struct json_at *at, const char *key, enum json_need need, bool *out, struct hm_err *e)
 {
 	const struct cJSON *v;

@@ -45,6 +45,8 @@ int json_copy(const struct json_at *at, const char *key, enum json_need need, ch
 	      struct hm_err *e) HM_MUST_USE; /* too long is an error */
 int json_u64(const struct json_at *at, const char *key, enum json_need need, uint64_t min, uint64_t max, uint64_t *out,
 	     struct hm_err *e) HM_MUST_USE; /* whole numbers up to 2^53, what a double holds */
+int json_f64(const struct json_at *at, const char *key, enum json_need need, double min, double max, double *out,
+	     struct hm_err *e) HM_MUST_USE;
 int json_bool(const struct json_at *at, const char *key, enum json_need need, bool *out, struct hm_err *e) HM_MUST_USE;
 int json_object(const struct json_at *at, const char *key, enum json_need need, struct json_at *out,
 		struct hm_err *e) HM_MUST_USE;

@@ -91,7 +91,7 @@ static void what_cannot_be_is_refused(void **state)
 		{ "--resource-name=a.b/c d",
 		  "--resource-name: \"a.b/c d\" has a character that is no letter, digit, '-', '_' or '.'" },
 		{ "--resource-name=x.kubernetes.io/gpu",
-		  "--resource-name: \"x.kubernetes.io/gpu\": the kubelet refuses kubernetes.io" },
+		  "--resource-name: \"x.kubernetes.io/gpu\" is in kubernetes.io, which the kubelet refuses" },
 	};
 
 	(void)state;
