@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "abi/nvml.h"
+#include "abi/nvml_mig.h"
 #include "core/err.h"
 #include "gpu/scan.h"
 
@@ -28,6 +28,12 @@ int driver_error(const struct gpu_driver *d, int result, const char *call, struc
 
 /* The card's handle, by UUID. */
 int driver_card(struct gpu_driver *d, const char *uuid, struct nvml_device **out, struct hm_err *e) HM_MUST_USE;
+
+/* A UUID becomes part of device ids, env and paths: one plain word, or it is none of ours. */
+bool driver_plain_word(const char *text, size_t cap);
+
+/* What MIG makes of a card: profiles, and devices while its mode is on. What cannot be read is left out. */
+void mig_read(struct gpu_driver *d, struct nvml_device *handle, struct card *card);
 
 /* Fills the links of an inventory whose cards are done; handles[i] is card i. What cannot be read is LINK_NONE. */
 void links_read(struct gpu_driver *d, struct nvml_device *const *handles, struct inventory *inv);

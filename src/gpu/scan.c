@@ -10,8 +10,7 @@
 #include "core/fmt.h"
 #include "gpu/driver.h"
 
-/* A UUID becomes part of device ids, env and paths: one plain word, or the card is not ours. */
-static bool plain_word(const char *text, size_t cap)
+bool driver_plain_word(const char *text, size_t cap)
 {
 	size_t n = strnlen(text, cap);
 
@@ -32,7 +31,7 @@ static int read_uuid(struct gpu_driver *d, struct nvml_device *handle, struct ca
 
 	if (result != NVML_SUCCESS)
 		return driver_error(d, result, "nvmlDeviceGetUUID", e);
-	if (!plain_word(uuid, sizeof card->uuid))
+	if (!driver_plain_word(uuid, sizeof card->uuid))
 		return hm_err_set(e, HM_EPROTO, "nvmlDeviceGetUUID: \"%.*s\" is no UUID", (int)sizeof uuid - 1, uuid);
 	hm_fmt(card->uuid, sizeof card->uuid, "%s", uuid);
 	return 0;
@@ -110,7 +109,6 @@ static int numa_of(struct gpu_driver *d, struct nvml_device *handle, const struc
 static void read_rest(struct gpu_driver *d, struct nvml_device *handle, struct card *card)
 {
 	struct nvml_pci_info pci = { 0 };
-	unsigned mig = 0, pending = 0;
 	bool has_pci = NVML(d, nvmlDeviceGetPciInfo_v3, handle, &pci) == NVML_SUCCESS;
 
 	if (NVML(d, nvmlDeviceGetName, handle, card->model, sizeof card->model) != NVML_SUCCESS)
@@ -119,8 +117,8 @@ static void read_rest(struct gpu_driver *d, struct nvml_device *handle, struct c
 	if (has_pci)
 		hm_fmt(card->pci_bus_id, sizeof card->pci_bus_id, "%.*s", (int)sizeof pci.bus_id, pci.bus_id);
 	card->numa_node = numa_of(d, handle, has_pci ? &pci : NULL);
-	card->mig_enabled =
-		NVML(d, nvmlDeviceGetMigMode, handle, &mig, &pending) == NVML_SUCCESS && mig == NVML_DEVICE_MIG_ENABLE;
+	mig_read(d, handle, card);
+	card->mig_enabled = card->mig.enabled;
 }
 
 /* The small card of a DGX Station, which no plugin of NVIDIA's or HAMi's offers. */

@@ -42,7 +42,7 @@ static bool card_equal(const struct card *a, const struct card *b)
 	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0 &&
 	       strcmp(a->pci_bus_id, b->pci_bus_id) == 0 && a->index == b->index && a->minor == b->minor &&
 	       a->memory_bytes == b->memory_bytes && a->reserved_bytes == b->reserved_bytes &&
-	       a->numa_node == b->numa_node && a->mig_enabled == b->mig_enabled;
+	       a->numa_node == b->numa_node && a->mig_enabled == b->mig_enabled && mig_card_equal(&a->mig, &b->mig);
 }
 
 static bool links_equal(const struct inventory *a, const struct inventory *b)

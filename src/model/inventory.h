@@ -10,6 +10,7 @@
 #include "contract/names.h"
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "model/mig.h"
 
 enum link_kind { /* closer is larger */
 		 LINK_NONE,
@@ -42,6 +43,7 @@ struct card {
 	uint64_t reserved_bytes;  /* of it kept by driver and firmware, never for programs; 0 where NVML does not say */
 	int numa_node;            /* -1: unknown */
 	bool mig_enabled;
+	struct mig_card mig; /* what MIG makes of it; devices only while it is enabled */
 };
 
 struct inventory {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FAKE_CARDS = 20, FAKE_LINKS = 18, FAKE_PROCESSES = 300, FAKE_FAULTS = 4 };
+enum { FAKE_CARDS = 20, FAKE_LINKS = 18, FAKE_PROCESSES = 300, FAKE_FAULTS = 4, FAKE_PROFILES = 8, FAKE_MIGS = 7 };
 
 struct fake_link {
 	int to; /* card, -1: a switch, -2: unknown end, -3: the link is off */
@@ -21,12 +21,26 @@ struct fake_use {
 	unsigned long long at_us;
 };
 
+struct fake_profile {
+	unsigned id, slices, instances, size, starts; /* slices 0: none; it may start at 0, size, 2 * size ... */
+	unsigned long long memory_mib;
+	const char *name;
+};
+
+struct fake_mig {
+	bool gi, ci, busy;
+	unsigned id, number, start, size, slices;
+};
+
 struct fake_card {
 	char uuid[80], name[96], bus_id[32];
 	unsigned minor, domain, bus, device;
 	uint64_t total, reserved, used;
 	unsigned long numa_mask;
-	unsigned mig;
+	unsigned mig, mig_pending;
+	int activation; /* what setting the MIG mode comes to */
+	struct fake_profile profiles[FAKE_PROFILES];
+	struct fake_mig migs[FAKE_MIGS];
 	struct fake_link links[FAKE_LINKS];
 	struct fake_process compute[FAKE_PROCESSES], graphics[4];
 	unsigned compute_count, graphics_count;
@@ -48,5 +62,11 @@ struct fake {
 	} faults[FAKE_FAULTS];
 	int inits; /* nvmlInit less nvmlShutdown */
 };
+
+/* Between the fake's files: an injected result for a call on a card; the UUID of a MIG device's handle, -1: it is none.
+ */
+struct nvml_device;
+int fake_answer(const char *call, const void *card);
+int fake_mig_uuid(struct nvml_device *device, char *uuid, unsigned length);
 
 #endif
