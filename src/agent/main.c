@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/options.h"
+#include "agent/selftest.h"
 #include "base/log.h"
 #include "contract/exit_codes.h"
 #include "io/loop.h"
@@ -48,10 +49,12 @@ int main(int argc, char **argv)
 		agent_options_fini(&options);
 		return HM_EXIT_USAGE;
 	}
+	r = selftest_settle(&options, &e);
 	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("mode", options.mode),
 		 KV("binding", options.binding), KV("resource", options.resource_name),
 		 KV_U64("cores_per_device", options.cores_per_device));
-	r = agent_run(&options, &e);
+	if (r == 0)
+		r = agent_run(&options, &e);
 	if (r < 0)
 		log_error("hami-device-plugin ends", KV_ERR(&e));
 	agent_options_fini(&options);

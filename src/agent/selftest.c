@@ -10,6 +10,8 @@
 #include "agent/sight.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/texts.h"
+#include "contract/host.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
 #include "io/file.h"
@@ -66,13 +68,26 @@ static bool is_root(struct mount m)
 	return m.point.n == 1;
 }
 
-int selftest_check(const struct selftest_facts *f, bool late, struct hm_err *e)
+/* On a host without containers, or where runtime and agent share one root, nothing is mounted in. A pod never shares
+ * the runtime's root. */
+static bool is_apart(const struct selftest_facts *f)
 {
 	bool in_container = f->in_pod || piece_is(mount_of(f, "/").type, "overlay");
 
-	/* On a host without containers, or where runtime and agent share one root, nothing is mounted in. A pod never
-	 * shares the runtime's root. */
-	if (!in_container || (!f->in_pod && is_root(mount_of(f, f->plugin_dir))))
+	return in_container && (f->in_pod || !is_root(mount_of(f, f->plugin_dir)));
+}
+
+struct selftest_choice selftest_choose(const struct selftest_facts *f)
+{
+	if (!is_apart(f))
+		return (struct selftest_choice) { false, false };
+	return (struct selftest_choice) { is_root(mount_of(f, f->cdi_dir)),
+					  is_root(mount_of(f, f->state_dir)) && !is_root(mount_of(f, f->plugin_dir)) };
+}
+
+int selftest_check(const struct selftest_facts *f, bool late, struct hm_err *e)
+{
+	if (!is_apart(f))
 		return 0;
 	if (late && is_root(mount_of(f, f->cdi_dir)))
 		return hm_err_set(
@@ -126,25 +141,77 @@ static int make_folders(const struct agent_options *o, const struct agent_paths 
 	return 0;
 }
 
+/* The facts with what they point to. */
+struct gathered {
+	struct selftest_facts facts;
+	struct str mounts;
+	char cdi[PATH_MAX], plugin[PATH_MAX], state[PATH_MAX];
+};
+
+static int gather(const struct agent_paths *p, struct gathered *g, struct hm_err *e)
+{
+	resolve(p->cdi.s, g->cdi);
+	resolve(p->plugin_dir.s, g->plugin);
+	resolve(p->state.s, g->state);
+	if (file_read("/proc/self/mountinfo", MOUNTINFO_MAX_BYTES, &g->mounts, e) < 0)
+		return -e->code;
+	g->facts = (struct selftest_facts) { str_text(&g->mounts),
+					     g->mounts.n,
+					     getenv("KUBERNETES_SERVICE_HOST") != NULL,
+					     g->cdi,
+					     g->plugin,
+					     g->state };
+	return 0;
+}
+
+static int settle_state(struct agent_options *o, const struct agent_paths *p, struct hm_err *e)
+{
+	char below[AGENT_PATH_BYTES];
+
+	hm_fmt(below, sizeof below, "%s/" HM_STATE_BELOW_PLUGINS, p->plugin_dir.s);
+	o->state_dir = texts_keep(o->texts, below);
+	if (o->state_dir == NULL)
+		return hm_err_set(e, HM_ENOMEM, "state folder");
+	log_info("the state folder is not mounted from the node; it is kept in the kubelet's folder",
+		 KV("instead_of", HM_STATE_DIR), KV("path", o->state_dir));
+	return 0;
+}
+
+int selftest_settle(struct agent_options *o, struct hm_err *e)
+{
+	struct selftest_choice choice;
+	struct gathered g = { 0 };
+	struct agent_paths paths;
+
+	if (agent_paths_init(&paths, o, e) < 0 || gather(&paths, &g, e) < 0) {
+		str_fini(&g.mounts);
+		return hm_err_wrap(e, "self-test");
+	}
+	choice = selftest_choose(&g.facts);
+	str_fini(&g.mounts);
+	if (strcmp(o->binding, "auto") == 0) {
+		o->binding = choice.classic ? "classic" : "late";
+		if (choice.classic)
+			log_info("the node's CDI folder is not mounted; binding classic", KV("path", paths.cdi.s));
+	}
+	if (choice.state_below_plugins && strcmp(o->state_dir, HM_STATE_DIR) == 0)
+		return settle_state(o, &paths, e);
+	return 0;
+}
+
 int selftest_run(const struct agent_options *o, const struct agent_paths *p, struct hm_err *e)
 {
-	char cdi[PATH_MAX], plugin[PATH_MAX], state[PATH_MAX];
-	hm_auto_str mounts = { 0 };
-	struct selftest_facts facts = { .in_pod = getenv("KUBERNETES_SERVICE_HOST") != NULL };
+	struct gathered g = { 0 };
+	bool in_pod;
+	int r = gather(p, &g, e);
 
-	resolve(p->cdi.s, cdi);
-	resolve(p->plugin_dir.s, plugin);
-	resolve(p->state.s, state);
-	if (file_read("/proc/self/mountinfo", MOUNTINFO_MAX_BYTES, &mounts, e) < 0)
+	in_pod = r == 0 && g.facts.in_pod;
+	if (r == 0)
+		r = selftest_check(&g.facts, agent_binds_late(o), e);
+	str_fini(&g.mounts);
+	if (r < 0 || make_folders(o, p, e) < 0)
 		return hm_err_wrap(e, "self-test");
-	facts.mountinfo = str_text(&mounts);
-	facts.mountinfo_n = mounts.n;
-	facts.cdi_dir = cdi;
-	facts.plugin_dir = plugin;
-	facts.state_dir = state;
-	if (selftest_check(&facts, agent_binds_late(o), e) < 0 || make_folders(o, p, e) < 0)
-		return hm_err_wrap(e, "self-test");
-	if (facts.in_pod && !sight_of_node("/proc", p->kubelet_socket.s))
+	if (in_pod && !sight_of_node("/proc", p->kubelet_socket.s))
 		log_warn("neither the kubelet nor a container is visible here: give this pod hostPID, else nothing is "
 			 "cleaned up behind ended containers");
 	return 0;

@@ -21,6 +21,18 @@ struct selftest_facts {
  * elsewhere) and the CDI or the state folder is the container's own. Pure. */
 int selftest_check(const struct selftest_facts *f, bool late, struct hm_err *e) HM_MUST_USE;
 
+/* What an agent in a container does where not all is mounted from the node: without the CDI folder it binds classic,
+ * without the state folder it keeps its state in a folder below the kubelet's plugin folder, which it always has. Pure;
+ * the state folder counts only where it is the default one. */
+struct selftest_choice {
+	bool classic, state_below_plugins;
+};
+struct selftest_choice selftest_choose(const struct selftest_facts *f);
+
+/* Settles what the options leave open on this machine: --binding=auto becomes late or classic, and the default state
+ * folder another, each with a word in the log. After options were read, each time. */
+int selftest_settle(struct agent_options *o, struct hm_err *e) HM_MUST_USE;
+
 /* Makes our folders where they are missing, and selftest_check with this process's facts. */
 int selftest_run(const struct agent_options *o, const struct agent_paths *p, struct hm_err *e) HM_MUST_USE;
 

@@ -3,6 +3,7 @@
 #define HM_CONTRACT_HOST_H
 
 #define HM_STATE_DIR "/var/lib/hami-vgpu"
+#define HM_STATE_BELOW_PLUGINS "hami-vgpu" /* in the kubelet's plugin folder, where HM_STATE_DIR is not mounted */
 #define HM_STATE_LIB "lib"       /* lib/libvgpu.so.<sha256, 16 digits>: content-addressed, swapped by rename */
 #define HM_STATE_ALLOC "alloc"   /* alloc/<number>/limits, alloc/<number>/usage/region, alloc/<number>/ld.so.preload */
 #define HM_STATE_CLAIMS "claims" /* claims/<number>: model/claim_text.h */

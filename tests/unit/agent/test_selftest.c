@@ -55,9 +55,39 @@ static void refused_only_where_the_runtime_cannot_see_it(void **state)
 	}
 }
 
+static void what_is_not_mounted_is_done_without(void **state)
+{
+	static const struct {
+		const char *mounts;
+		bool in_pod, classic, below;
+	} cases[] = {
+		{ ROOT_DISK RUN_TMPFS, false, false, false },
+		{ ROOT_OVERLAY, false, false, false },
+		{ ROOT_OVERLAY, true, true, false }, /* nothing to keep it in: refused later */
+		{ ROOT_OVERLAY KUBELET CDI STATE, true, false, false },
+		{ ROOT_OVERLAY KUBELET STATE, true, true, false },
+		{ ROOT_OVERLAY KUBELET CDI, true, false, true },
+		{ ROOT_OVERLAY KUBELET, true, true, true },
+		{ ROOT_OVERLAY KUBELET, false, true, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		const struct selftest_facts f = {
+			cases[i].mounts, strlen(cases[i].mounts),           cases[i].in_pod,
+			"/run/cdi",      "/var/lib/kubelet/device-plugins", "/var/lib/hami-vgpu"
+		};
+		struct selftest_choice c = selftest_choose(&f);
+
+		if (c.classic != cases[i].classic || c.state_below_plugins != cases[i].below)
+			fail_msg("case %zu: %d %d", i, c.classic, c.state_below_plugins);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(refused_only_where_the_runtime_cannot_see_it) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(refused_only_where_the_runtime_cannot_see_it),
+					    cmocka_unit_test(what_is_not_mounted_is_done_without) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
