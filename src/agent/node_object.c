@@ -10,8 +10,8 @@
 #include "kube/reflector.h"
 #include "kube/url.h"
 
-/* After our own write or question the watch may still bring what was before it: for so long an older version is passed
- * over. Not for ever: a cluster that was set back counts from lower numbers. */
+/* The watch and the answers to our own requests overtake each other: for so long an older version than the one held is
+ * passed over. Not for ever: a cluster that was set back counts from lower numbers. */
 enum { STALE_MS = 10000 };
 
 enum { UID, VERSION, KUBELET, RUNTIME, ANNOTATIONS, TEXT_COUNT = ANNOTATIONS + NODE_ANNOTATION_COUNT };
@@ -32,7 +32,7 @@ struct node_object {
 	bool known;
 	char *texts[TEXT_COUNT]; /* owned; NULL: absent */
 	struct node_view view;   /* points into texts */
-	uint64_t answered_ms;    /* when an answer to us, not the watch, set the view; 0: never */
+	uint64_t taken_ms;       /* when the view was set */
 	uint64_t heard_ms, refreshes, failures;
 };
 
@@ -94,13 +94,13 @@ static bool copy_texts(const struct kube_object *o, char *out[TEXT_COUNT])
 	return true;
 }
 
-/* What we hold came as an answer a moment ago, and this is from before it. */
+/* From before what was told a moment ago. */
 static bool is_stale(const struct node_object *n, const struct kube_object *o)
 {
 	uint64_t held, theirs;
 
-	return n->known && n->answered_ms != 0 && now_ms(n) - n->answered_ms < STALE_MS &&
-	       strcmp(o->uid, n->view.uid) == 0 && num_u64_str(n->view.resource_version, UINT64_MAX, &held) &&
+	return n->known && now_ms(n) - n->taken_ms < STALE_MS && strcmp(o->uid, n->view.uid) == 0 &&
+	       num_u64_str(n->view.resource_version, UINT64_MAX, &held) &&
 	       num_u64_str(o->resource_version, UINT64_MAX, &theirs) && theirs < held;
 }
 
@@ -119,6 +119,7 @@ static void take(struct node_object *n, const struct kube_object *o)
 	free_texts(n->texts);
 	memcpy(n->texts, texts, sizeof texts);
 	n->known = true;
+	n->taken_ms = n->heard_ms;
 	n->view = (struct node_view) { texts[UID], texts[VERSION], texts[KUBELET] != NULL ? texts[KUBELET] : "",
 				       texts[RUNTIME] != NULL ? texts[RUNTIME] : "" };
 	for (size_t i = 0; i < NODE_ANNOTATION_COUNT; i++)
@@ -149,7 +150,6 @@ static void take_answer(struct node_object *n, const struct kube_answer *a)
 		return;
 	}
 	take(n, &o);
-	n->answered_ms = n->heard_ms;
 }
 
 static void on_changed(void *arg, const struct kube_object *o)

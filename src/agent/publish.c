@@ -190,6 +190,8 @@ static void on_timer(void *arg)
 		end_badly(p, &e, 0);
 	else if (r == SAME)
 		end_well(p);
+	else if (r == WAITING)
+		arm(p, PUBLISH_RETRY_MS);
 }
 
 static void pass_soon(struct publish *p)

@@ -117,6 +117,7 @@ class Kubelet:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.registered = queue.Queue()  # (monotonic seconds, RegisterRequest)
         self.refuse = None               # text: answer Register with an error
+        self.resource = RESOURCE         # what is expected to be registered
         self.entries = []                # of the checkpoint
         self.server = None
         self.plugin = None
@@ -167,7 +168,7 @@ class Kubelet:
 
     def wait_registered(self, seconds=10):
         at, request = self.registered.get(timeout=seconds)
-        assert request.version == "v1beta1" and request.resource_name == RESOURCE
+        assert request.version == "v1beta1" and request.resource_name == self.resource
         return at
 
     def devices(self, seconds=5):
@@ -179,7 +180,7 @@ class Kubelet:
     def admit(self, pod_uid, container, ids):
         """Allocate, and the checkpoint entry that a real kubelet writes of its answer."""
         answer = self.plugin.allocate(ids)[0]
-        self.entries.append({"PodUID": pod_uid, "ContainerName": container, "ResourceName": RESOURCE,
+        self.entries.append({"PodUID": pod_uid, "ContainerName": container, "ResourceName": self.resource,
                              "DeviceIDs": {"0": list(ids)},
                              "AllocResp": base64.b64encode(answer.SerializeToString()).decode()})
         self.write_checkpoint()
@@ -190,7 +191,7 @@ class Kubelet:
         self.write_checkpoint()
 
     def write_checkpoint(self):
-        text = json.dumps({"Data": {"PodDeviceEntries": self.entries, "RegisteredDevices": {RESOURCE: []}},
+        text = json.dumps({"Data": {"PodDeviceEntries": self.entries, "RegisteredDevices": {self.resource: []}},
                            "Checksum": 1})
         path = self.folder / "kubelet_internal_checkpoint"
         path.with_suffix(".tmp").write_text(text)
