@@ -335,6 +335,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 	a->metrics_sources = (struct metrics_sources) { .options = a->options,
 							.paths = &a->paths,
 							.claims = a->claims,
+							.cluster = a->hami != NULL ? hami_mode_cluster(a->hami) : NULL,
 							.driver = a->driver,
 							.usage = a->usage,
 							.fleet = &a->fleet,
