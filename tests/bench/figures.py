@@ -45,6 +45,7 @@ class Figure:
     peer_value: typing.Optional[float] = None
     goal: typing.Union[str, float, None] = None
     why: typing.Optional[str] = None
+    recorded: typing.Optional[dict] = None  # {who: value}: measured once elsewhere, shown and never judged
 
     def __post_init__(self):
         area, dot, what = self.name.partition(".")
@@ -72,6 +73,8 @@ class Figure:
                "peer_value": rounded(self.peer_value), "goal": self.goal, "met": met}
         if why and (met is None or self.why):
             out["why"] = why
+        if self.recorded:
+            out["recorded"] = self.recorded
         return out
 
 
@@ -99,6 +102,14 @@ def percentile(values, share):
     return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
 
+def notes(figure):
+    """What stands behind a figure's line."""
+    if figure.get("why"):
+        yield figure["why"]
+    if figure.get("recorded"):
+        yield "recorded: " + ", ".join(f"{who} {value:g}" for who, value in figure["recorded"].items())
+
+
 def table(figures):
     """The figures for people."""
     rows = [("figure", "value", "peer", "", "goal", "met")]
@@ -106,7 +117,7 @@ def table(figures):
         rows.append((f["name"], "-" if f["value"] is None else f"{f['value']:g} {f['unit']}",
                      "" if f["peer_value"] is None else f"{f['peer_value']:g} {f['unit']}", f["peer"] or "",
                      "" if f["goal"] is None else str(f["goal"]),
-                     {True: "yes", False: "NO", None: "-"}[f["met"]] + (f"  ({f['why']})" if f.get("why") else "")))
+                     {True: "yes", False: "NO", None: "-"}[f["met"]] + "".join(f"  ({n})" for n in notes(f))))
     widths = [max(len(r[i]) for r in rows) for i in range(5)]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths + [0])).rstrip() for r in rows)
 

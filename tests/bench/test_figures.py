@@ -52,6 +52,13 @@ def test_what_was_not_measured_is_null_with_why():
     assert figures.Figure("agent.x", "ms", None, goal=3, why="no cluster here").judged()["why"] == "no cluster here"
 
 
+def test_what_was_recorded_is_shown_and_never_judged():
+    figure = figures.Figure("agent.rss", "MiB", 15, goal=14, recorded={"another": 40.7}).judged()
+    assert figure["met"] is False and figure["recorded"] == {"another": 40.7}
+    assert figures.table([figure]).endswith("NO  (recorded: another 40.7)")
+    assert "recorded" not in figures.Figure("agent.rss", "MiB", 15).judged()
+
+
 def test_measures_take_turns():
     calls = []
     got = figures.interleaved(4, a=lambda: calls.append("a") or 1, b=lambda: calls.append("b") or 2)

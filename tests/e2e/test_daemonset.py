@@ -1,58 +1,19 @@
-"""The agent as users run it: an image, a DaemonSet, host folders mounted into it."""
-import json
+"""The agent as users run it: our image and the manifests of deploy/examples, and what a user sees when a mount is missing."""
 import os
+import re
 import shutil
-import subprocess
 import tempfile
 
 import pytest
 
-from node.base import BUILD, REPO, Pod, wait_until
-from node.real import CLUSTER, RealNode, script
+from node.base import Pod, wait_until
+from node.deployed import DeployedNode
 from node.scenarios import PROBE, probe_json, slice_bytes
 
-AGENT_IMAGE = "localhost/hami-device-plugin:1"
 
-
-def agent_image(folder):
-    """hami-device-plugin, hami-smi, libvgpu.so and the shared libraries they need, as one layer."""
-    root = f"{folder}/root"
-    for d in ("bin", "lib", "tmp", "etc", "lib64", "lib/x86_64-linux-gnu", "run", "var"):
-        os.makedirs(f"{root}/{d}", exist_ok=True)
-    for program in (BUILD / "bin/hami-device-plugin", BUILD / "bin/hami-smi", "/bin/dash", "/bin/cat", "/bin/sleep"):
-        shutil.copy2(program, f"{root}/bin")
-        for word in subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout.split():
-            if word.startswith("/") and ".so" in word:
-                to = root + ("/lib64/" if "ld-linux" in word else "/lib/x86_64-linux-gnu/") + os.path.basename(word)
-                shutil.copy2(os.path.realpath(word), to)
-    os.symlink("dash", f"{root}/bin/sh")
-    shutil.copy2(BUILD / "lib/libvgpu.so", f"{root}/lib/libvgpu.so")
-    script("mkimage.sh", root, AGENT_IMAGE, f"{folder}/agent.tar", '["/bin/hami-device-plugin"]', '["PATH=/bin"]')
-    script("in", "ctr", "images", "import", f"{folder}/agent.tar",
-           env={"CONTAINERD_ADDRESS": str(CLUSTER / "run/containerd.sock"), "CONTAINERD_NAMESPACE": "k8s.io"})
-
-
-def daemonset(node, cdi=True):
-    def host(name, path):
-        return {"name": name, "hostPath": {"path": path}}
-    # The folders are mounted at their host paths: what the agent writes into specs are host paths.
-    mounts = {"kubelet": "/var/lib/kubelet/device-plugins", "podres": "/var/lib/kubelet/pod-resources",
-              "state": str(node.state), "driver": str(node.sim), "build": str(BUILD)}
-    if cdi:
-        mounts["cdi"] = "/run/cdi"
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "hami", "namespace": "kube-system"},
-            "spec": {"selector": {"matchLabels": {"app": "hami"}},
-                     "template": {"metadata": {"labels": {"app": "hami"}}, "spec": {
-                         "hostPID": True, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 2,
-                         "containers": [{
-                             "name": "hami-device-plugin", "image": AGENT_IMAGE, "imagePullPolicy": "Never",
-                             "args": [f"--state-dir={node.state}", "--cdi-dir=/run/cdi", f"--nvml-library={BUILD}/sim/libnvidia-ml.so.1",
-                                      f"--nvidia-cdi-spec={node.sim}/cdi/nvidia.json", "--libvgpu=/lib/libvgpu.so", "--v=4"],
-                             "env": [{"name": "HAMI_SIM_DIR", "value": str(node.sim)},
-                                     {"name": "HAMI_VGPU_CORES_PER_DEVICE", "value": str(node.slots)}],
-                             "securityContext": {"privileged": True},
-                             "volumeMounts": [{"name": n, "mountPath": p} for n, p in mounts.items()]}],
-                         "volumes": [host(n, p) for n, p in mounts.items()]}}}}
+class Guide(DeployedNode):
+    """The guide's own numbers: 4 slots of 5120 MiB on each card."""
+    slot_mib = 5120
 
 
 @pytest.fixture(scope="module")
@@ -60,41 +21,84 @@ def node():
     if os.geteuid() != 0:
         pytest.skip("the cluster needs root")
     folder = tempfile.mkdtemp(prefix="hami-ds-")
-    it = RealNode(folder, card_file="t4x2.yaml", slots=4)
+    it = Guide(folder, "slices.yaml", card_file="a100x8-nvlink.yaml", slots=4)
     try:
         it.up()
         it.driver_up()
-        it.state.mkdir(parents=True, exist_ok=True)
-        agent_image(folder)
         yield it
     finally:
         it.down()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def agent_logs(node):
-    return node.kubectl("-n", "kube-system", "logs", "-l", "app=hami", "--tail=200", check=False)
+@pytest.fixture
+def deployed(node, request):
+    """The example that the test names, without a pod of anyone's left behind it."""
+    def start(example, *flags, **kw):
+        node.example = example
+        node.start_agent(*flags, **kw)
+        return node
+    yield start
+    node.delete_all()
+    node.stop_agent()
+    node.config_maps = {}
 
 
-def test_the_self_test_refuses_a_cdi_folder_that_is_no_host_mount(node):
-    node.kubectl("apply", "-f", "-", text_in=json.dumps(daemonset(node, cdi=False)))
-    try:
-        text = wait_until("the agent says what to mount", 60,
-                          lambda: (lambda t: t if "hostPath /run/cdi at /run/cdi" in t else None)(agent_logs(node)), every=0.5)
-        assert node.allocatable() == 0, text
-    finally:
-        node.kubectl("-n", "kube-system", "delete", "ds", "hami", "--wait=true", "--now")
+def wait_allocatable(node, count=32):
+    wait_until(f"allocatable {count}", 90, lambda: node.allocatable() == count, every=1)
 
 
-def test_a_daemonset_serves_pods(node):
-    node.kubectl("apply", "-f", "-", text_in=json.dumps(daemonset(node)))
-    try:
-        wait_until("allocatable 8: " + agent_logs(node)[-1500:], 60, lambda: node.allocatable() == 8, every=0.5)
-        node.create(Pod.one("ds", [PROBE, "fill"], vgpu=2))
-        node.wait_phase("ds", "Succeeded")
-        seen = probe_json(node.output("ds"))
-        assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
-        assert slice_bytes(node, 2) * 3 // 4 < seen["granted"] <= slice_bytes(node, 2)
-        node.delete("ds")
-    finally:
-        node.kubectl("-n", "kube-system", "delete", "ds", "hami", "--wait=true", "--now")
+def said(node, text):
+    """Whether the agent said so; a bool, since pytest would print the whole log."""
+    return re.search(text, node.logs()) is not None
+
+
+def held_to(node, name, slots):
+    """A pod of so many slots fills what it has: no more than that, and nearly all of it."""
+    node.create(Pod.one(name, [PROBE, "fill"], vgpu=slots))
+    node.wait_phase(name, "Succeeded")
+    seen = probe_json(node.output(name))
+    assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert slice_bytes(node, slots) * 3 // 4 < seen["granted"] <= slice_bytes(node, slots)
+    return seen
+
+
+def test_the_guide_s_daemonset_with_late_binding_s_mounts(deployed):
+    node = deployed("slices.yaml")
+    wait_allocatable(node)
+    held_to(node, "one", 1)
+    held_to(node, "two", 2)
+    assert len(node.leftovers()["specs"]) == 2, "late: each container's spec"
+    assert said(node, "give this pod hostPID"), "what the guide's manifest lacks"
+
+
+def test_least_privilege(deployed):
+    node = deployed("slices-least-privilege.yaml", env={"HAMI_VGPU_MEMORY_MB_PER_CORE": "5120"})
+    wait_allocatable(node)
+    held_to(node, "one", 1)
+    node.delete("one")
+    wait_until("nothing is left: it sees that containers end", 60, node.no_leftovers, every=0.5)
+    assert not said(node, "hostPID")
+    text = node.metrics()
+    assert re.search(r'^hami_agent_container_starts_total\{resource="hami.com/vgpu",result="ok"\} 1$', text, re.M), text
+    assert 'node="node1"' in text
+
+
+def test_the_self_test_refuses_a_cdi_folder_that_is_no_host_mount(deployed):
+    node = deployed("slices-classic.yaml", binding="late")
+    text = wait_until("the agent says what to mount", 60,
+                      lambda: (lambda t: t if re.search(r"hostPath \S*/run/cdi at \S*/run/cdi", t) else None)(node.logs()), every=0.5)
+    assert node.allocatable() == 0, text
+
+
+def test_an_agent_that_is_killed_comes_back_by_itself(deployed):
+    node = deployed("slices.yaml")
+    wait_allocatable(node)
+    node.create(Pod.one("under", ["/bin/sleep", "1000"]))
+    node.wait_running(["under"])
+    pid = node.agent_pid()
+    os.kill(pid, 9)
+    wait_until("another process", 60, lambda: node.agent_pid() != pid, every=0.2)
+    wait_allocatable(node)
+    held_to(node, "after", 1)
+    assert node.phase("under") == "Running" and node.restarts("under") == 0

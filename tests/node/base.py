@@ -61,6 +61,7 @@ class Node:
     resource = RESOURCE
 
     """Folders as the test sees them; the agent may see them at other paths (agent_path)."""
+    slot_mib = None  # of a slot, where the agent is told; else the card is cut evenly
 
     def __init__(self, folder, card_file="t4x2.yaml", slots=4):
         self.folder = pathlib.Path(folder)

@@ -21,6 +21,8 @@ def probe_json(text):
 
 def slice_bytes(node, count=1):
     """What `count` slots amount to, from the driver's own figures: whole MiB of what the driver leaves of the card / slots."""
+    if node.slot_mib:
+        return count * node.slot_mib * MIB
     card = node.driver_status()["cards"][0]
     return count * ((card["total_bytes"] - card["reserved_bytes"]) // node.slots // MIB) * MIB
 
