@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/hami_files.h"
 #include "contract/hami.h"
 #include "core/fmt.h"
 #include "hami/score_text.h"
@@ -26,7 +27,7 @@ size_t hami_cards_of(const struct fleet *f, const struct hami_options *o, struct
 
 		if (card->memory_bytes == 0)
 			one.memory_mib = o->preconfigured_memory_mib;
-		if (one.memory_mib == 0)
+		if (one.memory_mib == 0 || hami_files_leave_out(o, card->uuid, card->index))
 			continue;
 		for (; at > 0 && comes_before(&one, &out[at - 1]); at--)
 			out[at] = out[at - 1];

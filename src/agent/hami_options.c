@@ -4,8 +4,8 @@
 
 #include "contract/hami.h"
 #include "core/macros.h"
-
-enum { MAX_SCALING = 100 };
+#include "hami/device_config.h"
+#include "hami/node_config.h"
 
 void hami_options_defaults(struct hami_options *h)
 {
@@ -36,12 +36,13 @@ void hami_options_table(struct hami_options *h, struct option_spec table[HAMI_OP
 		  "HAMi's device-config.yaml; given: --mode=hami is the default" },
 		{ "node-config", NULL, OPTION_TEXT, &h->node_config, 0, 0, NULL, "PATH",
 		  "HAMi's config.json: what is different on this node" },
-		{ "device-split-count", "DEVICE_SPLIT_COUNT", OPTION_U64, &h->device_split_count, 1, 1000, NULL, NULL,
-		  "mode hami: how many containers may share a card" },
+		{ "device-split-count", "DEVICE_SPLIT_COUNT", OPTION_U64, &h->device_split_count, 1,
+		  DEVICE_CONFIG_MAX_SPLIT, NULL, NULL, "mode hami: how many containers may share a card" },
 		{ "device-memory-scaling", "DEVICE_MEMORY_SCALING", OPTION_F64, &h->device_memory_scaling, 0,
-		  MAX_SCALING, NULL, NULL, "mode hami: registered memory / the card's; above 1 it is oversubscribed" },
-		{ "device-cores-scaling", "DEVICE_CORES_SCALING", OPTION_F64, &h->device_cores_scaling, 0, MAX_SCALING,
-		  NULL, NULL, "mode hami: registered compute / the card's" },
+		  DEVICE_CONFIG_MAX_SCALING, NULL, NULL,
+		  "mode hami: registered memory / the card's; above 1 it is oversubscribed" },
+		{ "device-cores-scaling", "DEVICE_CORES_SCALING", OPTION_F64, &h->device_cores_scaling, 0,
+		  DEVICE_CONFIG_MAX_SCALING, NULL, NULL, "mode hami: registered compute / the card's" },
 		{ "disable-core-limit", "DISABLE_CORE_LIMIT", OPTION_BOOL, &h->disable_core_limit, 0, 0, NULL, NULL,
 		  "mode hami: compute is not limited" },
 		{ "mig-strategy", "MIG_STRATEGY", OPTION_CHOICE, &h->mig_strategy, 0, 0, "none|single|mixed", NULL,
@@ -86,6 +87,12 @@ void hami_options_table(struct hami_options *h, struct option_spec table[HAMI_OP
 
 	_Static_assert(HM_COUNT(specs) == HAMI_OPTION_COUNT, "HAMI_OPTION_COUNT");
 	memcpy(table, specs, sizeof specs);
+}
+
+void hami_options_fini(struct hami_options *h)
+{
+	device_config_free(HM_STEAL(h->device));
+	node_config_free(HM_STEAL(h->node));
 }
 
 int hami_options_check(const struct hami_options *h, struct hm_err *e)

@@ -11,7 +11,8 @@
 #include "base/options.h"
 #include "core/err.h"
 
-struct agent_options;
+struct device_config;
+struct node_config;
 
 /* Texts may be NULL or "" where nothing is said, but for those with a default. */
 struct hami_options {
@@ -33,12 +34,18 @@ struct hami_options {
 	const char *libcuda_log_level;
 	uint64_t preconfigured_memory_mib; /* of a card whose memory NVML cannot tell; 0: leave such a card out */
 	bool preferred_allocation;         /* config.json's enablegetpreferredallocation */
+	const char *node_config_trouble;   /* why config.json is not used; NULL: nothing is wrong */
+	/* The files themselves, owned; NULL where there is none. New ones when they are read again. */
+	struct device_config *device;
+	struct node_config *node;
 };
 
 enum { HAMI_OPTION_COUNT = 23 };
 
 void hami_options_defaults(struct hami_options *h);
 void hami_options_table(struct hami_options *h, struct option_spec table[HAMI_OPTION_COUNT]);
+
+void hami_options_fini(struct hami_options *h);
 
 /* What the table's kinds cannot say. */
 int hami_options_check(const struct hami_options *h, struct hm_err *e) HM_MUST_USE;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/config.h"
+#include "agent/hami_files.h"
 #include "contract/hami.h"
 #include "contract/host.h"
 #include "contract/names.h"
@@ -31,6 +32,7 @@ static void set_defaults(struct agent_options *o, bool hami)
 {
 	struct texts *texts = o->texts, *told = o->told;
 
+	hami_options_fini(&o->hami);
 	*o = defaults;
 	o->texts = texts;
 	o->told = told;
@@ -44,8 +46,7 @@ static void set_defaults(struct agent_options *o, bool hami)
 
 void agent_options_init(struct agent_options *o, struct option_spec table[AGENT_OPTION_COUNT])
 {
-	o->texts = NULL;
-	o->told = NULL;
+	*o = (struct agent_options) { 0 };
 	set_defaults(o, false);
 	agent_options_table(o, table);
 	hami_options_table(&o->hami, table + AGENT_OWN_OPTION_COUNT);
@@ -53,6 +54,7 @@ void agent_options_init(struct agent_options *o, struct option_spec table[AGENT_
 
 void agent_options_fini(struct agent_options *o)
 {
+	hami_options_fini(&o->hami);
 	texts_free(HM_STEAL(o->texts));
 	texts_free(HM_STEAL(o->told));
 }
@@ -91,28 +93,47 @@ static int read_config(struct agent_options *o, const char *path, bool hami, con
 	return path == NULL ? 0 : config_read(path, &to, e);
 }
 
+/* What decides on the layers below: the mode on defaults, and where HAMi's files are. All may stand in --config. */
+struct places {
+	const char *config, *mode;
+	struct hami_places hami;
+};
+
+static void note_places(const struct agent_options *o, struct places *p)
+{
+	if (p->mode == NULL)
+		p->mode = o->mode;
+	if (p->hami.device_config == NULL)
+		p->hami.device_config = o->hami.config_file;
+	if (p->hami.node_name == NULL)
+		p->hami.node_name = o->node_name;
+	p->hami.node_config = o->hami.node_config;
+}
+
 /* Files below environment below flags, over the defaults of the mode. `o` holds what environment and flags say. */
 static int read_layers(struct agent_options *o, const struct option_spec *table, int argc, char **argv,
 		       struct hm_err *e)
 {
-	const char *config = o->config, *config_file = o->hami.config_file, *mode = o->mode;
+	struct places p = { .config = o->config };
 	bool hami;
 
-	/* The mode decides on defaults, and may itself stand in the file. */
-	if (mode == NULL) {
-		if (read_config(o, config, false, table, e) < 0)
+	note_places(o, &p);
+	if (p.config != NULL) {
+		if (read_config(o, p.config, false, table, e) < 0 ||
+		    options_parse(table, AGENT_OPTION_COUNT, argc, argv, NULL, e) < 0)
 			return -e->code;
-		mode = o->mode;
-		config_file = config_file != NULL ? config_file : o->hami.config_file;
+		note_places(o, &p);
 	}
-	if (mode == NULL)
-		mode = config_file != NULL && config_file[0] != '\0' ? "hami" : "slices";
-	hami = strcmp(mode, "hami") == 0;
+	if (p.mode == NULL)
+		p.mode = p.hami.device_config != NULL && p.hami.device_config[0] != '\0' ? "hami" : "slices";
+	hami = strcmp(p.mode, "hami") == 0;
 	set_defaults(o, hami);
-	if (read_config(o, config, hami, table, e) < 0 ||
+	if (hami && hami_files_read(o, table, &p.hami, e) < 0)
+		return -e->code;
+	if (read_config(o, p.config, hami, table, e) < 0 ||
 	    options_parse(table, AGENT_OPTION_COUNT, argc, argv, NULL, e) < 0)
 		return -e->code;
-	o->mode = mode;
+	o->mode = p.mode;
 	return 0;
 }
 
