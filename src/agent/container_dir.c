@@ -34,7 +34,8 @@ static void limits_of(const struct claim *c, bool oversubscribe, struct limits *
 	for (size_t i = 0; i < c->card_count; i++) {
 		struct limit_card *card = &out->cards[i];
 
-		hm_fmt(card->uuid, sizeof card->uuid, "%s", c->cards[i].uuid);
+		hm_fmt(card->uuid, sizeof card->uuid, "%s",
+		       c->cards[i].mig[0] != '\0' ? c->cards[i].mig : c->cards[i].uuid);
 		card->memory_bytes = c->cards[i].memory_bytes;
 		card->cores = c->cards[i].cores;
 	}

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/mig_nodes.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/fmt.h"
@@ -168,4 +169,37 @@ int driver_edits_card(struct driver_edits *d, const struct card *card, struct cd
 		return card_from_spec(d, card, out, e);
 	hm_fmt(path, sizeof path, "/dev/nvidia%u", card->minor);
 	return add_node(d, path, true, out, e);
+}
+
+static const char *node_root(const struct driver_edits *d)
+{
+	return d->options->device_root != NULL ? d->options->device_root : d->options->driver_root;
+}
+
+/* A spec made while MIG was on has no device for the card as a whole. */
+static int mig_card(struct driver_edits *d, const struct card *card, struct cdi_edits *out, struct hm_err *e)
+{
+	const struct cdi_device *device = d->spec != NULL ? find_driver_device(d->spec, card) : NULL;
+	char path[64];
+
+	if (device != NULL)
+		return append(out, &device->edits, e);
+	hm_fmt(path, sizeof path, "/dev/nvidia%u", card->minor);
+	return add_node(d, path, true, out, e);
+}
+
+int driver_edits_mig(struct driver_edits *d, const struct card *card, const struct claim_card *mig, bool beside,
+		     struct cdi_edits *out, struct hm_err *e)
+{
+	const struct mig_node node = { card->minor, mig->gi, mig->ci };
+	const struct cdi_device *device;
+
+	if (d->options->nvidia_cdi_spec != NULL && read_driver_spec(d, e) < 0)
+		return -e->code;
+	device = d->spec != NULL ? cdi_spec_device(d->spec, mig->mig) : NULL;
+	if (device != NULL)
+		return append(out, &device->edits, e);
+	if (!beside && mig_card(d, card, out, e) < 0)
+		return -e->code;
+	return mig_nodes_add(d->options->mig_minors, node_root(d), &node, out, e);
 }

@@ -7,6 +7,7 @@
 #include "cdi/spec.h"
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "model/claim_text.h"
 #include "model/inventory.h"
 
 struct driver_edits;
@@ -21,5 +22,9 @@ HM_DEFINE_AUTO(driver_edits, driver_edits_free);
 int driver_edits_common(struct driver_edits *d, struct cdi_edits *out, struct hm_err *e) HM_MUST_USE;
 int driver_edits_card(struct driver_edits *d, const struct card *card, struct cdi_edits *out,
 		      struct hm_err *e) HM_MUST_USE;
+/* What comes with a MIG device of the card: its nodes and, unless `beside` another of the same card that has brought
+ * it, the card's own. A driver's spec may have it; else, as with one made since, the card's node is enough. */
+int driver_edits_mig(struct driver_edits *d, const struct card *card, const struct claim_card *mig, bool beside,
+		     struct cdi_edits *out, struct hm_err *e) HM_MUST_USE;
 
 #endif

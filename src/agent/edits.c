@@ -56,12 +56,23 @@ static int add_env(const struct claim *c, struct cdi_edits *out, struct hm_err *
 
 	for (size_t i = 0; i < c->card_count; i++) {
 		str_addf(&vgpus, "%s%s/%u", i > 0 ? "," : "", c->cards[i].uuid, c->cards[i].slot);
-		str_addf(&cards, "%s%s", i > 0 ? "," : "", c->cards[i].uuid);
+		str_addf(&cards, "%s%s", i > 0 ? "," : "",
+			 c->cards[i].mig[0] != '\0' ? c->cards[i].mig : c->cards[i].uuid);
 	}
 	if (str_failed(&vgpus) || str_failed(&cards) || cdi_add_env(out, HM_ENV_VGPU_UUID, str_text(&vgpus)) < 0 ||
 	    cdi_add_env(out, HM_ENV_VISIBLE_DEVICES, str_text(&cards)) < 0)
 		return hm_err_set(e, HM_ENOMEM, "container edits");
 	return 0;
+}
+
+/* A MIG device keeps its limits itself: no libvgpu. The mount is what a running container is known by. */
+static int add_mark(const struct edits *m, const struct claim *c, struct cdi_edits *out, struct hm_err *e)
+{
+	struct agent_path host = agent_path_alloc(m->paths, c->number, HM_ALLOC_USAGE);
+
+	return cdi_add_mount(out, host.s, HM_CONTAINER_USAGE_DIR, false) < 0
+		       ? hm_err_set(e, HM_ENOMEM, "container edits")
+		       : 0;
 }
 
 /* LD_PRELOAD is left to the pod: the dynamic loader reads ld.so.preload whatever it says, and images set it for
@@ -78,6 +89,8 @@ static int add_mounts(const struct edits *m, const struct claim *c, struct cdi_e
 	};
 	size_t count = HM_COUNT(files) - (c->uncontrolled ? 1 : 0);
 
+	if (claim_is_mig(c))
+		return add_mark(m, c, out, e);
 	if (cdi_add_mount(out, m->library, HM_CONTAINER_LIB, true) < 0)
 		return hm_err_set(e, HM_ENOMEM, "container edits");
 	for (size_t i = 0; i < count; i++) {
@@ -101,13 +114,35 @@ static int find_cards(const struct claim *c, const struct inventory *inv, const 
 	return 0;
 }
 
-static int add_driver(struct edits *m, const struct card *const *cards, size_t count, struct cdi_edits *out,
+static int add_card(struct edits *m, const struct claim *c, const struct card *const *cards, size_t i,
+		    struct cdi_edits *out, struct hm_err *e)
+{
+	bool beside = false;
+
+	if (c->cards[i].mig[0] == '\0')
+		return driver_edits_card(m->driver, cards[i], out, e);
+	for (size_t k = 0; k < i; k++)
+		beside |= cards[k] == cards[i];
+	return driver_edits_mig(m->driver, cards[i], &c->cards[i], beside, out, e);
+}
+
+static int add_driver(struct edits *m, const struct claim *c, const struct card *const *cards, struct cdi_edits *out,
 		      struct hm_err *e)
 {
 	if (driver_edits_common(m->driver, out, e) < 0)
 		return -e->code;
-	for (size_t i = 0; i < count; i++)
-		if (driver_edits_card(m->driver, cards[i], out, e) < 0)
+	for (size_t i = 0; i < c->card_count; i++)
+		if (add_card(m, c, cards, i, out, e) < 0)
+			return -e->code;
+	return 0;
+}
+
+/* The nodes of MIG devices, beside those that HAMi's answer has. */
+static int add_mig_nodes(struct edits *m, const struct claim *c, const struct card *const *cards, struct cdi_edits *out,
+			 struct hm_err *e)
+{
+	for (size_t i = 0; i < c->card_count; i++)
+		if (c->cards[i].mig[0] != '\0' && driver_edits_mig(m->driver, cards[i], &c->cards[i], true, out, e) < 0)
 			return -e->code;
 	return 0;
 }
@@ -127,12 +162,14 @@ int edits_make(struct edits *m, const struct claim *c, const struct inventory *i
 	memset(out, 0, sizeof *out);
 	r = find_cards(c, inv, cards, e);
 	if (r == 0 && brings_driver(m, way))
-		r = add_driver(m, cards, c->card_count, out, e);
+		r = add_driver(m, c, cards, out, e);
 	if (r == 0)
 		r = m->hami == NULL ? add_env(c, out, e)
 				    : hami_answer_edits(m->hami, c, cards, m->library, way == EDITS_SPEC, out, e);
 	if (r == 0 && m->hami != NULL && way == EDITS_SPEC)
 		r = hami_cdi_add_extras(m->hami, out, e);
+	if (r == 0 && way == EDITS_ANSWER && m->hami != NULL && m->hami->pass_device_specs)
+		r = add_mig_nodes(m, c, cards, out, e);
 	if (r == 0)
 		r = add_mounts(m, c, out, e);
 	if (r < 0)

@@ -278,8 +278,12 @@ int hami_answer_edits(const struct hami_answer_config *a, const struct claim *c,
 {
 	struct maker m = { .a = a, .claim = c, .cards = cards, .late = late, .out = out, .e = e };
 
-	if (add_visible(&m) < 0 || add_runtime_extras(&m) < 0 || add_limits(&m) < 0 || add_files(&m, library) < 0 ||
-	    add_nodes(&m) < 0)
+	if (add_visible(&m) < 0 || add_runtime_extras(&m) < 0)
+		return -e->code;
+	/* A MIG device has its limits in itself: HAMi gives such a container the device and nothing else. */
+	if (!claim_is_mig(c) && (add_limits(&m) < 0 || add_files(&m, library) < 0))
+		return -e->code;
+	if (add_nodes(&m) < 0)
 		return -e->code;
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "agent/config.h"
 #include "agent/hami_files.h"
+#include "agent/mig_nodes.h"
 #include "contract/hami.h"
 #include "contract/host.h"
 #include "contract/names.h"
@@ -20,6 +21,7 @@ static const struct agent_options defaults = {
 	.pod_resources_socket = HM_POD_RESOURCES_SOCKET,
 	.state_dir = HM_STATE_DIR,
 	.cdi_dir = HM_CDI_DIR,
+	.mig_minors = MIG_MINORS,
 	.log_level = "INFO",
 	.signature = "require",
 	.kube_qps = 20,

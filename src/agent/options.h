@@ -20,7 +20,8 @@ struct agent_options {
 	uint64_t cores_per_device, memory_mb_per_core;
 	bool enable_topology, fail_on_init_error, cdi_annotations, oversubscribe;
 	const char *kubelet_socket, *device_plugin_dir, *pod_resources_socket, *state_dir, *cdi_dir;
-	const char *nvidia_cdi_spec, *nvml_library, *driver_root, *device_root, *libvgpu, *hami_monitor_dir;
+	const char *nvidia_cdi_spec, *nvml_library, *driver_root, *device_root, *libvgpu, *hami_monitor_dir,
+		*mig_minors;
 	const char *healthz_bind_address, *metrics_bind_address, *config, *log_level;
 	const char *kubeconfig, *signature, *signature_keys;
 	uint64_t kube_qps, kube_burst;
@@ -33,7 +34,7 @@ struct agent_options {
 };
 
 enum {
-	AGENT_OWN_OPTION_COUNT = 37,
+	AGENT_OWN_OPTION_COUNT = 38,
 	AGENT_OPTION_COUNT = AGENT_OWN_OPTION_COUNT + HAMI_OPTION_COUNT,
 	AGENT_PATH_OPTION_BYTES = 400,
 };

@@ -33,6 +33,7 @@ static int check_paths(const struct agent_options *o, struct hm_err *e)
 		{ "nvidia-cdi-spec", o->nvidia_cdi_spec },
 		{ "driver-root", o->driver_root },
 		{ "device-root", o->device_root },
+		{ "mig-minors", o->mig_minors },
 		{ "libvgpu", o->libvgpu },
 		{ "hami-monitor-dir", o->hami_monitor_dir },
 		{ "kubeconfig", o->kubeconfig },

@@ -50,6 +50,8 @@ void agent_options_table(struct agent_options *o, struct option_spec table[AGENT
 		  "where the driver is installed, without a CDI spec of its own: its libraries are mounted from here" },
 		{ "device-root", "HAMI_DEVICE_ROOT", OPTION_TEXT, &o->device_root, 0, 0, NULL, "DIR",
 		  "the folder that holds dev/nvidia*; default: the driver root" },
+		{ "mig-minors", NULL, OPTION_TEXT, &o->mig_minors, 0, 0, NULL, "PATH",
+		  "the driver's list of MIG instances' device nodes" },
 		{ "libvgpu", NULL, OPTION_TEXT, &o->libvgpu, 0, 0, NULL, "PATH",
 		  "the libvgpu.so to install; default: the one installed or built with this program" },
 		{ "hami-monitor-dir", NULL, OPTION_TEXT, &o->hami_monitor_dir, 0, 0, NULL, "DIR",

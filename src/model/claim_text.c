@@ -41,6 +41,11 @@ void claim_fini(struct claim *c)
 	c->device_count = 0;
 }
 
+bool claim_is_mig(const struct claim *c)
+{
+	return c->card_count > 0 && c->cards[0].mig[0] != '\0';
+}
+
 static void write_text(struct str *out, const char *key, const char *value)
 {
 	str_addf(out, "%s=", key);
@@ -53,7 +58,7 @@ static void write_card(struct str *out, const struct claim_card *card)
 	str_addf(out, "card=%s memory=%llu cores=%u slot=%u", card->uuid, (unsigned long long)card->memory_bytes,
 		 card->cores, card->slot);
 	if (card->mig[0] != '\0')
-		str_addf(out, " mig=%s", card->mig);
+		str_addf(out, " mig=%s gi=%u ci=%u", card->mig, card->gi, card->ci);
 	str_addc(out, '\n');
 }
 
@@ -199,7 +204,25 @@ static int read_device(struct piece v, void *into, struct hm_err *e)
 	return r;
 }
 
-/* "<number>" or "<number> mig=<uuid>" */
+/* "mig=<uuid> gi=<number> ci=<number>" */
+static bool read_mig(struct cur *words, struct claim_card *card)
+{
+	struct piece uuid;
+	uint64_t ci = 0;
+
+	cur_word(words, "mig=");
+	uuid = cur_until(words, ' ');
+	cur_word(words, "gi=");
+	card->gi = (unsigned)cur_u64(words, ' ', UINT32_MAX);
+	cur_word(words, "ci=");
+	if (words->bad || !piece_u64(cur_rest(words), UINT32_MAX, &ci) ||
+	    !record_word(uuid, card->mig, sizeof card->mig))
+		return false;
+	card->ci = (unsigned)ci;
+	return true;
+}
+
+/* "<number>", behind it what read_mig reads where it is a MIG device. */
 static bool read_slot(struct cur *words, struct claim_card *card)
 {
 	struct piece rest = cur_rest(words), number = rest;
@@ -208,8 +231,7 @@ static bool read_slot(struct cur *words, struct claim_card *card)
 
 	if (memchr(rest.p, ' ', rest.n) != NULL) {
 		number = cur_until(&tail, ' ');
-		cur_word(&tail, "mig=");
-		if (tail.bad || !record_word(cur_rest(&tail), card->mig, sizeof card->mig))
+		if (!read_mig(&tail, card))
 			return false;
 	}
 	if (!piece_u64(number, HM_MAX_SLOTS_PER_CARD - 1, &slot))
@@ -218,7 +240,13 @@ static bool read_slot(struct cur *words, struct claim_card *card)
 	return true;
 }
 
-/* "<uuid> memory=<bytes> cores=<percent> slot=<first number>[ mig=<uuid>]" */
+/* One MIG device of a card beside another is no card that stands twice. */
+static bool is_same_card(const struct claim_card *a, const struct claim_card *b)
+{
+	return strcmp(a->uuid, b->uuid) == 0 && (a->mig[0] == '\0' || b->mig[0] == '\0' || strcmp(a->mig, b->mig) == 0);
+}
+
+/* "<uuid> memory=<bytes> cores=<percent> slot=<first number>[ mig=<uuid> gi=<number> ci=<number>]" */
 static int read_card(struct piece v, void *into, struct hm_err *e)
 {
 	struct claim *c = claim_of(into);
@@ -232,11 +260,12 @@ static int read_card(struct piece v, void *into, struct hm_err *e)
 	card.cores = (unsigned)cur_u64(&words, ' ', 100);
 	cur_word(&words, "slot=");
 	if (words.bad || !read_slot(&words, &card) || !record_word(uuid, card.uuid, sizeof card.uuid))
-		return hm_err_set(e, HM_EPROTO,
-				  "not \"<uuid> memory=<bytes> cores=<0..100> slot=<0..%d>[ mig=<uuid>]\"",
-				  HM_MAX_SLOTS_PER_CARD - 1);
+		return hm_err_set(
+			e, HM_EPROTO,
+			"not \"<uuid> memory=<bytes> cores=<0..100> slot=<0..%d>[ mig=<uuid> gi=<n> ci=<n>]\"",
+			HM_MAX_SLOTS_PER_CARD - 1);
 	for (size_t i = 0; i < c->card_count; i++) {
-		if (strcmp(c->cards[i].uuid, card.uuid) == 0)
+		if (is_same_card(&c->cards[i], &card))
 			return hm_err_set(e, HM_EPROTO, "%s stands twice", card.uuid);
 	}
 	if (c->card_count == HM_MAX_CARDS)

@@ -14,8 +14,8 @@
  *     priority=<0|1> policy=... oversubscribe=<0|1>                    (2; a line each, as in the limit file)
  *     uncontrolled=<0|1> signature=...                                 (2; libvgpu is left out; the pod's accepted
  *                                                                       signature, may be empty)
- *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each; 2: " mig=<uuid>" may follow)
- *     end
+ *     card=<uuid> memory=<bytes> cores=<percent> slot=<first number>   (one line each; 2: " mig=<uuid> gi=<n> ci=<n>"
+ * may follow) end
  */
 #ifndef HM_MODEL_CLAIM_TEXT_H
 #define HM_MODEL_CLAIM_TEXT_H
@@ -47,6 +47,7 @@ enum claim_policy { CLAIM_POLICY_DEFAULT, CLAIM_POLICY_FORCE, CLAIM_POLICY_DISAB
 struct claim_card {
 	char uuid[HM_UUID_BYTES]; /* of the GPU */
 	char mig[HM_UUID_BYTES];  /* of the MIG device on it that the container gets; "": none */
+	unsigned gi, ci;          /* its numbers */
 	uint64_t memory_bytes;
 	unsigned cores;
 	unsigned slot;
@@ -72,6 +73,9 @@ struct claim {
 };
 
 void claim_fini(struct claim *c);
+
+/* It holds MIG devices: the card itself keeps their limits, libvgpu has none to keep. */
+bool claim_is_mig(const struct claim *c);
 
 /* Appends the file's text. */
 void claim_write(const struct claim *c, struct str *out);

@@ -16,7 +16,7 @@ static struct agent_paths paths;
 static struct inventory *inventory;
 static struct edits *maker;
 static enum edits_way way = EDITS_SPEC;
-static bool uncontrolled;
+static bool uncontrolled, mig;
 
 static int setup(void **state)
 {
@@ -59,6 +59,11 @@ static char *make(const char **error)
 	size_t at = 0;
 
 	c.uncontrolled = uncontrolled;
+	for (unsigned i = 0; mig && i < 2; i++) { /* two devices of one card */
+		snprintf(c.cards[i].uuid, sizeof c.cards[i].uuid, "%s", inventory->cards[1].uuid);
+		snprintf(c.cards[i].mig, sizeof c.cards[i].mig, "MIG-%u", i);
+		c.cards[i].gi = 3 + i;
+	}
 
 	text[0] = '\0';
 	*error = "";
@@ -256,11 +261,49 @@ static void allocation_failures(void **state)
 	claim_fini(&c);
 }
 
+/* The card keeps their limits: no libvgpu, but the mount that a running container is known by. */
+static void mig_devices_come_with_their_nodes(void **state)
+{
+	const char *error;
+	struct hm_err e;
+	char *text, line[300];
+
+	(void)state;
+	mig = true;
+	options.device_root = temp_path("");
+	options.mig_minors = temp_path("mig-minors");
+	assert_int_equal(file_mkdirs(temp_path("dev"), 0755, &e), 0);
+	temp_write("dev/nvidia1", "");
+	make(&error);
+	assert_non_null(strstr(error, "mig-minors"));
+	temp_write("mig-minors", "config 1\nmonitor 2\ngpu1/gi3/access 30\ngpu1/gi3/ci0/access 31\n"
+				 "gpu11/gi4/access 98\ngpu1/gi4/access 39\ngpu1/gi4/ci0/access 40\n");
+	text = make(&error);
+	assert_string_equal(error, "");
+	HAS(text, "env NVIDIA_VISIBLE_DEVICES=MIG-0,MIG-1");
+	for (unsigned i = 0; i < 4; i++) {
+		static const unsigned minors[] = { 30, 31, 39, 40 };
+
+		snprintf(line, sizeof line, "node /dev/nvidia-caps/nvidia-cap%u %sdev/nvidia-caps/nvidia-cap%u",
+			 minors[i], temp_path(""), minors[i]);
+		(void)line;
+		snprintf(line, sizeof line, "node /dev/nvidia-caps/nvidia-cap%u ", minors[i]);
+		assert_non_null(strstr(text, line));
+	}
+	assert_non_null(strstr(text, "node /dev/nvidia1 "));
+	assert_null(strstr(strstr(text, "node /dev/nvidia1 ") + 1, "node /dev/nvidia1 "));
+	assert_null(strstr(text, "/lib/x"));
+	assert_null(strstr(text, "ld.so.preload"));
+	assert_non_null(strstr(text, "mount /var/lib/hami-vgpu/alloc/17/usage /run/hami-vgpu/usage rw"));
+	mig = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(ours_are_always_there),
+		TEST(mig_devices_come_with_their_nodes),
 		TEST(roots_give_nodes_and_libraries),
 		TEST(the_drivers_spec_is_copied_for_just_these_cards),
 		TEST(a_card_that_is_gone_is_named),

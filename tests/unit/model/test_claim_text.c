@@ -27,7 +27,7 @@ static const char sample[] = "hami-vgpu-claim 2\n"
 			     "uncontrolled=1\n"
 			     "signature=v1.k.abc\n"
 			     "card=GPU-a memory=4026531840 cores=25 slot=4\n"
-			     "card=GPU-b memory=18446744073709551615 cores=100 slot=999 mig=MIG-7\n"
+			     "card=GPU-b memory=18446744073709551615 cores=100 slot=999 mig=MIG-7 gi=3 ci=1\n"
 			     "end\n";
 
 /* As version 1 wrote it. */
@@ -54,6 +54,8 @@ static void check_sample(const struct claim *c)
 	assert_string_equal(c->signature, "v1.k.abc");
 	assert_string_equal(c->cards[0].mig, "");
 	assert_string_equal(c->cards[1].mig, "MIG-7");
+	assert_int_equal(c->cards[1].gi, 3);
+	assert_int_equal(c->cards[1].ci, 1);
 	assert_int_equal(c->device_count, 2);
 	assert_string_equal(c->devices[0], "GPU-a::4");
 	assert_string_equal(c->devices[1], "GPU-b::0");
@@ -152,6 +154,11 @@ static void test_bad_lines(void **state)
 		  "line 19: card" },
 		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=a b",
 		  -HM_EPROTO, "line 19: card" },
+		{ "card=GPU-a memory=4026531840 cores=25 slot=4", "card=GPU-a memory=1 cores=1 slot=1 mig=a gi=1",
+		  -HM_EPROTO, "line 19: card" },
+		{ "card=GPU-a memory=4026531840 cores=25 slot=4",
+		  "card=GPU-b memory=1 cores=1 slot=1 mig=MIG-7 gi=3 ci=1", -HM_EPROTO,
+		  "line 20: card: GPU-b stands twice" },
 		{ "priority=0", "priority=2", -HM_EPROTO, "line 14: priority: not a number between 0 and 1" },
 		{ "policy=force", "policy=off", -HM_EPROTO, "line 15: policy: none of default, force, disable" },
 		{ "policy=force", "policy=forceforceforceforce", -HM_EPROTO, "line 15: policy: none of" },
