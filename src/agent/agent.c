@@ -6,6 +6,7 @@
 
 #include "agent/card_usage.h"
 #include "agent/claims.h"
+#include "agent/cluster.h"
 #include "agent/counter.h"
 #include "agent/driver.h"
 #include "agent/edits.h"
@@ -48,6 +49,7 @@ struct agent {
 	struct pending *pending;
 	struct edits *edits;
 	struct fleet *fleet;
+	struct cluster *cluster;
 	struct hami_mode *hami; /* NULL: another mode */
 	struct resource *resource;
 	struct reconcile *reconcile;
@@ -264,7 +266,7 @@ static int make_loop(struct agent *a, struct hm_err *e)
 
 static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
 {
-	const struct hami_mode_config hami = { a->options, &a->paths, a->claims };
+	const struct hami_mode_config hami = { a->options, &a->paths, a->claims, a->cluster };
 
 	if (!agent_is_hami(a->options))
 		return offer_slices_new(a->options, &a->paths, a->claims, out, e);
@@ -296,6 +298,19 @@ static int make_resource(struct agent *a, struct hm_err *e)
 	return resource_new(a->loop, offer, &config, &a->resource, e);
 }
 
+/* Mode hami lives of the API server; slices are served without, and tell of what happens where there is one. */
+static int make_cluster(struct agent *a, struct hm_err *e)
+{
+	const struct agent_options *o = a->options;
+	const struct cluster_config config = { .kubeconfig = o->kubeconfig,
+					       .node = o->node_name,
+					       .required = agent_is_hami(o),
+					       .per_second = (uint32_t)o->kube_qps,
+					       .burst = (uint32_t)o->kube_burst };
+
+	return cluster_new(a->loop, &config, &a->cluster, e);
+}
+
 static int make_parts(struct agent *a, struct hm_err *e)
 {
 	struct reconcile_config reconcile = { .paths = &a->paths,
@@ -307,7 +322,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 		.proc = "/proc", .paths = &a->paths, .claims = a->claims, .driver = a->driver, .worker = a->worker
 	};
 
-	if (make_resource(a, e) < 0 ||
+	if (make_cluster(a, e) < 0 || make_resource(a, e) < 0 ||
 	    pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e) < 0)
 		return -e->code;
 	reconcile.names = a->names;
@@ -335,7 +350,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 	a->metrics_sources = (struct metrics_sources) { .options = a->options,
 							.paths = &a->paths,
 							.claims = a->claims,
-							.cluster = a->hami != NULL ? hami_mode_cluster(a->hami) : NULL,
+							.cluster = a->cluster,
 							.driver = a->driver,
 							.usage = a->usage,
 							.fleet = &a->fleet,
@@ -384,6 +399,7 @@ static void take_down(struct agent *a)
 	pod_names_free(a->names);
 	sampler_free(a->sampler);
 	driver_free(a->driver, ended);
+	cluster_free(a->cluster);
 	fleet_free(a->fleet);
 	edits_free(a->edits);
 	pending_free(a->pending);

@@ -33,9 +33,12 @@ static int find(const struct cluster_config *config, struct kube_config **out, s
 	return 0;
 }
 
-static int begin(struct loop *l, struct cluster *c, struct kube_config *take_found, struct hm_err *e)
+static int begin(struct loop *l, struct cluster *c, const struct cluster_config *config, struct kube_config *take_found,
+		 struct hm_err *e)
 {
-	const struct kube_client_options options = { .user_agent = "hami-device-plugin" };
+	const struct kube_client_options options = { .user_agent = "hami-device-plugin",
+						     .per_second = config->per_second,
+						     .burst = config->burst };
 
 	log_info("the API server", KV("server", take_found->server), KV("as", take_found->origin), KV("node", c->node));
 	if (kube_client_new(l, take_found, &options, &c->client, e) < 0)
@@ -55,7 +58,7 @@ int cluster_new(struct loop *l, const struct cluster_config *config, struct clus
 	c->node = strdup(found != NULL ? config->node : "");
 	if (c->node == NULL)
 		return hm_err_set(e, HM_ENOMEM, "API server");
-	if (found != NULL && begin(l, c, HM_STEAL(found), e) < 0)
+	if (found != NULL && begin(l, c, config, HM_STEAL(found), e) < 0)
 		return hm_err_wrap(e, "API server");
 	*out = HM_STEAL(c);
 	return 0;

@@ -11,9 +11,10 @@
 #include "kube/event.h"
 
 struct cluster_config {
-	const char *kubeconfig; /* NULL: where kube/config.h looks */
-	const char *node;       /* NULL or "": not known */
-	bool required;          /* the mode lives of the API: being off is an error that says what to set */
+	const char *kubeconfig;     /* NULL: where kube/config.h looks */
+	const char *node;           /* NULL or "": not known */
+	bool required;              /* the mode lives of the API: being off is an error that says what to set */
+	uint32_t per_second, burst; /* as kube_client_options': our own rate */
 };
 
 struct cluster;

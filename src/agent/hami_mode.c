@@ -14,7 +14,6 @@
 struct hami_mode {
 	struct hami_mode_config config;
 	char socket[80];
-	struct cluster *cluster;
 	struct node_object *node;
 	struct publish *publish;
 	bool asymmetry_told;
@@ -35,7 +34,7 @@ static void name_socket(struct hami_mode *m)
 static void tell_asymmetry(struct hami_mode *m, bool asymmetric)
 {
 	if (asymmetric && !m->asymmetry_told)
-		cluster_tell_node(m->cluster, "Warning", "AsymmetricGPUP2PLink",
+		cluster_tell_node(m->config.cluster, "Warning", "AsymmetricGPUP2PLink",
 				  "One or more GPU pairs on this node have asymmetric P2P link data; affected pairs "
 				  "scored 0 (possible NVLink hardware or driver issue)");
 	m->asymmetry_told = asymmetric;
@@ -63,7 +62,6 @@ static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
 
 int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct hami_mode **out, struct hm_err *e)
 {
-	const struct cluster_config cluster = { config->options->kubeconfig, config->options->node_name, true };
 	struct publish_config publish = { .texts = publish_texts };
 	hm_auto(hami_mode) *m = calloc(1, sizeof *m);
 
@@ -71,7 +69,7 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 		return hm_err_set(e, HM_ENOMEM, "mode hami");
 	m->config = *config;
 	name_socket(m);
-	if (cluster_new(l, &cluster, &m->cluster, e) < 0 || node_object_new(m->cluster, &m->node, e) < 0)
+	if (node_object_new(config->cluster, &m->node, e) < 0)
 		return -e->code;
 	publish.node = m->node;
 	publish.arg = m;
@@ -87,7 +85,6 @@ void hami_mode_free(struct hami_mode *m)
 		return;
 	publish_free(m->publish);
 	node_object_free(m->node);
-	cluster_free(m->cluster);
 	free(m);
 }
 
@@ -107,11 +104,6 @@ void hami_mode_take(struct hami_mode *m, const struct fleet *f)
 {
 	m->fleet = f;
 	publish_now(m->publish);
-}
-
-struct cluster *hami_mode_cluster(const struct hami_mode *m)
-{
-	return m->cluster;
 }
 
 struct node_object *hami_mode_node(const struct hami_mode *m)

@@ -20,6 +20,7 @@ struct hami_mode_config {
 	const struct agent_options *options;
 	const struct agent_paths *paths;
 	struct claims *claims;
+	struct cluster *cluster; /* on */
 };
 
 struct hami_mode;
@@ -38,7 +39,6 @@ const char *hami_mode_socket(const struct hami_mode *m);
 /* The cards are these now; borrowed until the next call. */
 void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 
-struct cluster *hami_mode_cluster(const struct hami_mode *m);
 struct node_object *hami_mode_node(const struct hami_mode *m);
 struct publish *hami_mode_publish(const struct hami_mode *m); /* to pause it, and its figures */
 
