@@ -81,7 +81,7 @@ class GoldenNode:
         self.kubelet.start()
         at = self.folder
         flags = [f"--kubelet-socket={self.kubelet.socket}", f"--state-dir={at}/state", f"--cdi-dir={at}/cdi",
-                 f"--pod-resources-socket={at}/pods.sock", f"--libvgpu={at}/libvgpu.so", "--v=4", "--mode=hami",
+                 f"--pod-resources-socket={at}/pods.sock", "--metrics-bind-address=", f"--libvgpu={at}/libvgpu.so", "--v=4", "--mode=hami",
                  f"--nvml-library={self.build}/tests/libdescribed_nvml.so", f"--kubeconfig={at}/kubeconfig",
                  f"--node-name={self.name}", f"--config-file={at}/device-config.yaml", f"--node-config={at}/config.json",
                  *self.description["flags"], *self.flags]
@@ -128,8 +128,9 @@ def flat(value, path=""):
     if isinstance(value, list) and value:
         out = {}
         for i, v in enumerate(value):
-            key = next((v[k] for k in KEYS if isinstance(v, dict) and k in v), i)
-            out.update(flat(v, f"{path}[{key}]"))
+            name = next((k for k in KEYS if isinstance(v, dict) and k in v), None)
+            rest = {k: x for k, x in v.items() if k != name} if name else v
+            out.update(flat(rest, f"{path}[{v[name] if name else i}]"))
         return out
     return {path: value}
 
