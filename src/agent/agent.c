@@ -351,6 +351,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 							.paths = &a->paths,
 							.claims = a->claims,
 							.cluster = a->cluster,
+							.publish = a->hami != NULL ? hami_mode_publish(a->hami) : NULL,
 							.driver = a->driver,
 							.usage = a->usage,
 							.fleet = &a->fleet,

@@ -172,6 +172,24 @@ static void add_api(const struct metrics_sources *s, struct str *out)
 	prom_add(out, f, PROM_LABELS({ "result", "dropped" }), stats.events.dropped);
 }
 
+static void add_publish(const struct metrics_sources *s, struct str *out)
+{
+	struct publish_stats stats;
+	const struct prom_family *f;
+
+	if (s->publish == NULL)
+		return;
+	publish_stats(s->publish, &stats);
+	f = metrics_begin(out, METRIC_PUBLISH_PASSES);
+	prom_add(out, f, PROM_LABELS({ "result", "ok" }), stats.passes - stats.failures);
+	prom_add(out, f, PROM_LABELS({ "result", "error" }), stats.failures);
+	f = metrics_begin(out, METRIC_PUBLISH_WRITES);
+	prom_add(out, f, PROM_LABELS({ "reason", "changed" }), stats.writes - stats.healed);
+	prom_add(out, f, PROM_LABELS({ "reason", "healed" }), stats.healed);
+	if (stats.good)
+		prom_add_micros(out, metrics_begin(out, METRIC_PUBLISH_AGE), NULL, stats.good_age_ms * 1000);
+}
+
 /* ---- the page */
 
 int metrics_get(void *sources, struct str *body)
@@ -183,6 +201,7 @@ int metrics_get(void *sources, struct str *body)
 	add_resources(s, body);
 	prom_add_micros(body, metrics_begin(body, METRIC_NVML_HUNG), NULL, driver_hung_ms(s->driver) * 1000);
 	add_api(s, body);
+	add_publish(s, body);
 	metrics_add_cards(s, body);
 	metrics_add_containers(s, body);
 	return 200;

@@ -12,6 +12,7 @@
 #include "agent/fleet.h"
 #include "agent/options.h"
 #include "agent/paths.h"
+#include "agent/publish.h"
 #include "agent/resource.h"
 #include "core/err.h"
 #include "io/http_server.h"
@@ -27,6 +28,7 @@ struct metrics_sources {
 	const struct agent_paths *paths;
 	const struct claims *claims;
 	const struct cluster *cluster; /* NULL: none */
+	const struct publish *publish; /* NULL: another mode than hami */
 	const struct driver *driver;
 	const struct card_usage *usage;
 	struct fleet *const *fleet; /* what it points at may be NULL, and changes */

@@ -21,6 +21,8 @@ struct publish {
 	void (*paused)(void *arg); /* to be called; NULL: was, or is not wanted */
 	void *paused_arg;
 	bool failing; /* said in the log */
+	bool healing; /* the patch under way */
+	uint64_t good_ms;
 	struct publish_stats stats;
 };
 
@@ -48,7 +50,8 @@ static void arm(struct publish *p, uint64_t after_ms)
 static void end_well(struct publish *p)
 {
 	p->stats.passes++;
-	p->stats.success_ms = loop_now_ms(p->loop);
+	p->stats.good = true;
+	p->good_ms = loop_now_ms(p->loop);
 	if (p->failing)
 		log_info("the Node's annotations are as they should be again");
 	p->failing = false;
@@ -96,6 +99,7 @@ static void on_patched(void *arg, const struct kube_answer *a)
 	p->taken = a->status.outcome == KUBE_DONE;
 	if (p->taken) {
 		p->stats.writes++;
+		p->stats.healed += p->healing;
 		log_v(1, "the Node's annotations are written");
 		end_well(p);
 	} else {
@@ -116,7 +120,6 @@ static int patch(struct publish *p, struct publish_texts *texts, const struct no
 {
 	struct kube_patch_value values[NODE_ANNOTATION_COUNT];
 	struct node_patch request = { .annotations = values, .done = on_patched, .arg = p };
-	bool healing = is_what_we_sent(p, texts);
 	uint64_t now = loop_now_ms(p->loop);
 
 	for (size_t i = 0; i < NODE_ANNOTATION_COUNT; i++)
@@ -124,8 +127,8 @@ static int patch(struct publish *p, struct publish_texts *texts, const struct no
 			values[request.count++] = (struct kube_patch_value) { keys[i], str_text(&texts->texts[i]) };
 	if (node_object_patch(p->config.node, &request, &p->patching, e) < 0)
 		return -e->code;
-	if (healing) {
-		p->stats.healed++;
+	p->healing = is_what_we_sent(p, texts);
+	if (p->healing) {
 		p->not_before_ms = now + PUBLISH_RETRY_MS;
 		log_info("somebody else changed our annotations on the Node, or it is a new one; written again");
 	}
@@ -272,4 +275,5 @@ void publish_free(struct publish *p)
 void publish_stats(const struct publish *p, struct publish_stats *out)
 {
 	*out = p->stats;
+	out->good_age_ms = p->stats.good ? loop_now_ms(p->loop) - p->good_ms : 0;
 }

@@ -52,11 +52,12 @@ void publish_pause(struct publish *p, void (*paused)(void *arg), void *arg);
 void publish_resume(struct publish *p);
 
 struct publish_stats {
-	uint64_t passes;     /* that came to an end, well or not */
-	uint64_t writes;     /* patches that the API server took */
-	uint64_t failures;   /* passes that failed */
-	uint64_t healed;     /* writes of what we had written before: somebody else had changed it */
-	uint64_t success_ms; /* loop time of the last pass that ended well; 0: none yet */
+	uint64_t passes;      /* that came to an end, well or not */
+	uint64_t failures;    /* passes that failed */
+	uint64_t writes;      /* patches that the API server took */
+	uint64_t healed;      /* of these what we had written before: somebody else had changed it */
+	bool good;            /* a pass has ended well */
+	uint64_t good_age_ms; /* since the last one did */
 	bool paused;
 };
 void publish_stats(const struct publish *p, struct publish_stats *out);

@@ -1,8 +1,10 @@
 """hami-device-plugin in mode hami: what it keeps on its Node, whatever happens to the API server and to the Node."""
 import json
 import pathlib
+import re
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -82,6 +84,15 @@ def settled(cluster, seconds=1.5):
     return before
 
 
+def metrics(agent):
+    """The page's series of publishing: {(family's last words, label): value}"""
+    port = re.search(r"serving metrics address=\S+ port=(\d+)", agent.log()).group(1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+    return {(name, label): float(value) for name, label, value in
+            re.findall(r'^hami_agent_publish_(\w+?)(?:\{\w+="(\w+)"\})? ([0-9.]+)$', page, re.M)}
+
+
 def test_written_once_and_left_alone(cluster, start, kubelet):
     node = cluster.make_node(**{HANDSHAKE: "Requesting_2026-08-21 06:20:39", "other": "kept"})
     agent = start()
@@ -155,12 +166,16 @@ def test_an_api_server_that_says_nothing_holds_nobody_up(cluster, start, kubelet
 
 def test_what_others_change_is_put_right(cluster, start):
     cluster.make_node()
-    start()
+    agent = start()
     cluster.wait_register(registered(True, True))
     for changed in ({}, {REGISTER: "[]"}, {REGISTER: "GPU-1,10,16376,100,NVIDIA,0,true,0,hami-core:"}):
         cluster.make_node(**changed)
         cluster.wait_register(registered(True, True), 7)
     assert settled(cluster) == 4
+    figures = metrics(agent)
+    assert figures["writes_total", "changed"] == 1 and figures["writes_total", "healed"] == 3
+    assert figures["passes_total", "ok"] >= 4 and figures["passes_total", "error"] == 0
+    assert figures["age_seconds", ""] < 30
 
 
 def test_a_fight_over_the_annotation_is_not_fought_at_full_speed(cluster, start):
