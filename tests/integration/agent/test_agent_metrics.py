@@ -111,7 +111,7 @@ def test_the_page_has_the_table_s_families_and_labels(page, pods, kubelet):
     order = re.findall(r"^# HELP (\w+) ", text, re.M)
     table = families()
     assert order == [name for name, *_ in table if name in order], "each once, in the table's order"
-    api = {name for name, *_ in table if name.startswith(("hami_agent_api_", "hami_agent_events"))}
+    api = {name for name, *_ in table if name.startswith(("hami_agent_api_", "hami_agent_events", "hami_agent_publish_"))}
     assert set(order) == {name for name, *_ in table} - api, "no API server here"
     samples = parse(text)
     for name, kind, labels, _help in table:
