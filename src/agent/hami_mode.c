@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/hami_cards.h"
+#include "agent/hami_pods.h"
 #include "agent/node_object.h"
 #include "agent/offer_hami.h"
 #include "agent/publish.h"
@@ -17,6 +18,7 @@ struct hami_mode {
 	struct node_object *node;
 	struct publish *publish;
 	bool asymmetry_told;
+	struct hami_pods *pods;
 	const struct fleet *fleet; /* NULL: no cards yet */
 };
 
@@ -71,9 +73,12 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 	name_socket(m);
 	if (node_object_new(config->cluster, &m->node, e) < 0)
 		return -e->code;
+	const struct hami_pods_config pods = { config->options, config->paths, config->claims, config->cluster,
+					       m->node };
+
 	publish.node = m->node;
 	publish.arg = m;
-	if (publish_new(l, &publish, &m->publish, e) < 0)
+	if (publish_new(l, &publish, &m->publish, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(m);
 	return 0;
@@ -83,6 +88,7 @@ void hami_mode_free(struct hami_mode *m)
 {
 	if (m == NULL)
 		return;
+	hami_pods_free(m->pods);
 	publish_free(m->publish);
 	node_object_free(m->node);
 	free(m);
@@ -90,7 +96,7 @@ void hami_mode_free(struct hami_mode *m)
 
 int hami_mode_offer(struct hami_mode *m, struct offer **out, struct hm_err *e)
 {
-	const struct offer_hami_config config = { m->config.options, m->config.claims };
+	const struct offer_hami_config config = { m->config.options, m->config.claims, hami_pods_late(m->pods) };
 
 	return offer_hami_new(&config, out, e);
 }
@@ -103,6 +109,7 @@ const char *hami_mode_socket(const struct hami_mode *m)
 void hami_mode_take(struct hami_mode *m, const struct fleet *f)
 {
 	m->fleet = f;
+	hami_pods_take(m->pods, fleet_inventory(f));
 	publish_now(m->publish);
 }
 
@@ -114,4 +121,9 @@ struct node_object *hami_mode_node(const struct hami_mode *m)
 struct publish *hami_mode_publish(const struct hami_mode *m)
 {
 	return m->publish;
+}
+
+struct hami_pods *hami_mode_pods(const struct hami_mode *m)
+{
+	return m->pods;
 }

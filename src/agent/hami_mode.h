@@ -6,6 +6,7 @@
 #include "agent/claims.h"
 #include "agent/cluster.h"
 #include "agent/fleet.h"
+#include "agent/hami_pods.h"
 #include "agent/node_object.h"
 #include "agent/offer.h"
 #include "agent/options.h"
@@ -41,5 +42,6 @@ void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 
 struct node_object *hami_mode_node(const struct hami_mode *m);
 struct publish *hami_mode_publish(const struct hami_mode *m); /* to pause it, and its figures */
+struct hami_pods *hami_mode_pods(const struct hami_mode *m);
 
 #endif

@@ -319,6 +319,6 @@ void node_object_stats(const struct node_object *n, struct node_object_stats *ou
 	struct kube_reflector_state state;
 
 	kube_reflector_state(n->reflector, &state);
-	*out = (struct node_object_stats) { n->known, n->refreshes, HM_MAX(n->heard_ms, state.good_at_ms),
+	*out = (struct node_object_stats) { n->known, state.good, n->refreshes, HM_MAX(n->heard_ms, state.good_at_ms),
 					    n->failures + state.failures };
 }

@@ -66,6 +66,7 @@ void node_patch_cancel(struct node_patch_call *call);
 
 struct node_object_stats {
 	bool known;         /* there is a view */
+	bool followed;      /* the watch stands: what changes is told at once */
 	uint64_t refreshes; /* asked */
 	uint64_t heard_ms;  /* loop time of the last word of the server; 0: never */
 	uint64_t failures;  /* of list, watch and refresh */

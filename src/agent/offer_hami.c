@@ -60,25 +60,10 @@ static int list(const struct offer *o, struct fleet_devices *out, struct hm_err 
 
 /* ---- what ids amount to */
 
-/* Must first, then what is offered, as it comes. */
 static int prefer(struct offer *o, const struct dp_preferred_request *req, const char **out, size_t *count,
 		  struct hm_err *e)
 {
-	size_t size = req->size < 0 ? 0 : (size_t)req->size, n = 0;
-
-	(void)o, (void)e;
-	for (size_t i = 0; i < req->must_count && n < size; i++)
-		out[n++] = req->must[i];
-	for (size_t i = 0; i < req->available_count && n < size; i++) {
-		bool taken = false;
-
-		for (size_t k = 0; k < req->must_count; k++)
-			taken |= strcmp(req->must[k], req->available[i]) == 0;
-		if (!taken)
-			out[n++] = req->available[i];
-	}
-	*count = n;
-	return 0;
+	return hami_late_prefer(hami_of(o)->config.late, req, out, count, e);
 }
 
 /* Late binding: who it is for, and so which cards, is known at PreStart. */
@@ -101,10 +86,16 @@ static int claim(struct offer *o, const char *const *ids, size_t count, uint64_t
 static int start(struct offer *o, const struct prestart_target *target, const char *const *ids, size_t count,
 		 const struct claim *old, struct claim *out, struct hm_err *e)
 {
-	(void)o, (void)ids, (void)count;
-	if (old != NULL)
-		return claim_copy(old, out, e);
-	return hm_err_set(e, HM_EAGAIN, "the pod with UID %s is not known yet", target->pod_uid);
+	struct offer_hami *h = hami_of(o);
+
+	if (need_cards(h, e) < 0)
+		return -e->code;
+	return hami_late_start(h->config.late, target, ids, count, old, fleet_inventory(h->fleet), out, e);
+}
+
+static void started(struct offer *o, const struct claim *c)
+{
+	hami_late_started(hami_of(o)->config.late, c);
 }
 
 static void free_hami(struct offer *o)
@@ -119,6 +110,7 @@ static const struct offer_class hami_class = {
 	.prefer = prefer,
 	.claim = claim,
 	.start = start,
+	.started = started,
 	.free = free_hami,
 };
 

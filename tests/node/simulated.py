@@ -70,7 +70,7 @@ class SimulatedNode(Node):
         def container(c):
             out = {"name": c.name, "command": c.command, "env": [{"name": k, "value": v} for k, v in c.env.items()]}
             if c.vgpu:
-                out["resources"] = {"limits": {self.resource: c.vgpu}}
+                out["resources"] = {"limits": {self.resource: str(c.vgpu)}}
             if c.sidecar:
                 out["restartPolicy"] = "Always"
             return out
