@@ -135,6 +135,8 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 	if (a->usage != NULL)
 		card_usage_set_cards(a->usage, fleet_inventory(a->fleet));
 	log_left_out(scanned);
+	if (fleet_inventory(a->fleet)->count == 0)
+		log_warn("no GPU was found on this node: nothing is offered");
 	return 0;
 }
 

@@ -30,6 +30,15 @@ def test_sigterm_ends_it_within_a_second(node):
     assert not (node.kubelet.folder / "hami-vgpu.sock").exists()
 
 
+def test_a_node_without_a_card_is_told(agent, kubelet):
+    agent.set_nvml(cards=0)
+    kubelet.start()
+    agent.start()
+    kubelet.wait_registered()
+    assert kubelet.devices() == []
+    wait_until("said", 5, lambda: "no GPU was found on this node: nothing is offered" in agent.log())
+
+
 def test_sigterm_while_it_waits(agent):
     agent.set_nvml(ready=0)
     agent.start()
