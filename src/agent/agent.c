@@ -11,6 +11,7 @@
 #include "agent/driver.h"
 #include "agent/edits.h"
 #include "agent/fleet.h"
+#include "agent/hami_hook.h"
 #include "agent/hami_mode.h"
 #include "agent/hami_monitor.h"
 #include "agent/health.h"
@@ -50,6 +51,7 @@ struct agent {
 	struct edits *edits;
 	struct fleet *fleet;
 	struct cluster *cluster;
+	struct hami_hook *hook; /* NULL: not in mode hami */
 	struct hami_mode *hami; /* NULL: another mode */
 	struct resource *resource;
 	struct reconcile *reconcile;
@@ -181,6 +183,8 @@ static void on_scanned(void *arg, const struct inventory *inv, const struct hm_e
 			log_error("the cards have changed and cannot be cut; the old ones stay", KV_ERR(&e));
 		return;
 	}
+	if (a->hook != NULL)
+		hami_hook_take(a->hook, edits_driver(a->edits), fleet_inventory(a->fleet));
 	resource_start(a->resource);
 }
 
@@ -247,7 +251,10 @@ static int open_state(struct agent *a, struct hm_err *e)
 	a->pending = pending_new();
 	if (a->pending == NULL)
 		return hm_err_set(e, HM_ENOMEM, "start");
-	return edits_new(a->options, &a->paths, a->library, NULL, &a->edits, e);
+	if (agent_is_hami(a->options) && hami_hook_new(a->options, a->library, &a->hook, e) < 0)
+		return -e->code;
+	return edits_new(a->options, &a->paths, a->library, a->hook != NULL ? hami_hook_answer(a->hook) : NULL,
+			 &a->edits, e);
 }
 
 static int make_loop(struct agent *a, struct hm_err *e)
@@ -315,6 +322,7 @@ static int make_cluster(struct agent *a, struct hm_err *e)
 
 static int make_parts(struct agent *a, struct hm_err *e)
 {
+	const char *monitor_dir = a->hook != NULL ? hami_hook_monitor_dir(a->hook) : a->options->hami_monitor_dir;
 	struct reconcile_config reconcile = { .paths = &a->paths,
 					      .claims = a->claims,
 					      .counter = a->counter,
@@ -330,8 +338,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	reconcile.names = a->names;
 	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
 		return -e->code;
-	if (a->options->hami_monitor_dir != NULL &&
-	    hami_monitor_new(a->loop, a->options->hami_monitor_dir, &a->paths, a->claims, &a->monitor, e) < 0)
+	if (monitor_dir != NULL && hami_monitor_new(a->loop, monitor_dir, &a->paths, a->claims, &a->monitor, e) < 0)
 		return -e->code;
 	if (sweep_new(a->loop, "/proc", &a->paths, a->claims, &a->sweep, e) < 0)
 		return -e->code;
@@ -405,6 +412,7 @@ static void take_down(struct agent *a)
 	cluster_free(a->cluster);
 	fleet_free(a->fleet);
 	edits_free(a->edits);
+	hami_hook_free(a->hook);
 	pending_free(a->pending);
 	counter_free(a->counter);
 	claims_free(a->claims);

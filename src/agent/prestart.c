@@ -16,10 +16,10 @@ bool prestart_parse_name(const char *cdi_name, uint64_t *number)
 	       num_u64_str(cdi_name + sizeof prefix - 1, UINT64_MAX / 2, number);
 }
 
-/* "<alloc_dir>/<number>/limits" */
-static bool parse_limits(const char *path, const char *alloc_dir, uint64_t *number)
+/* "<alloc_dir>/<number>/usage" */
+static bool parse_usage(const char *path, const char *alloc_dir, uint64_t *number)
 {
-	static const char tail[] = "/" HM_ALLOC_LIMITS;
+	static const char tail[] = "/" HM_ALLOC_USAGE;
 	size_t dir = strlen(alloc_dir), n = strlen(path);
 
 	return n > dir + 1 + sizeof tail - 1 && strncmp(path, alloc_dir, dir) == 0 && path[dir] == '/' &&
@@ -29,12 +29,12 @@ static bool parse_limits(const char *path, const char *alloc_dir, uint64_t *numb
 
 bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number)
 {
-	const char *limits = checkpoint_mount_host(entry, HM_CONTAINER_LIMITS);
+	const char *usage = checkpoint_mount_host(entry, HM_CONTAINER_USAGE_DIR);
 
 	for (size_t i = 0; i < entry->cdi_count; i++)
 		if (prestart_parse_name(entry->cdi_names[i], number))
 			return true;
-	return limits != NULL && parse_limits(limits, alloc_dir, number);
+	return usage != NULL && parse_usage(usage, alloc_dir, number);
 }
 
 bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number)

@@ -3,7 +3,7 @@
  * of them: each Allocate gave a name of its own, and the kubelet's checkpoint ties name and container. Pure.
  *
  * 1. Entries of our resource with exactly these ids in the checkpoint: the answer that the kubelet keeps with them has
- *    the number, in a CDI name of our kind (late binding) or in the path of the limit file that it mounts (classic).
+ *    the number, in a CDI name of our kind (late binding) or in the path of the usage folder that it mounts (classic).
  * 2. No such entry, or no readable checkpoint: Allocate calls of this run with the same set, else claims with it.
  * 3. Nothing: an error that the kubelet tries again after.
  * 4. A slot that another pod's live container holds by our claims (a kubelet that lost its checkpoint gives it out

@@ -18,10 +18,10 @@
 #define CDI_6 "KhIKEGhhbWkuaW8vdmdwdT12LjY="
 #define CDI_OTHER "KhIKEG52aWRpYS5jb20vZ3B1PTA="
 #define NO_CDI ""
-/* The same of mounts { container_path: "/run/hami-vgpu/limits" host_path: "/s/alloc/5/limits" (elsewhere:
- * "/other/alloc/6/limits") read_only: true }. */
-#define LIMITS_5 "EiwKFS9ydW4vaGFtaS12Z3B1L2xpbWl0cxIRL3MvYWxsb2MvNS9saW1pdHMYAQ=="
-#define LIMITS_ELSEWHERE "EjAKFS9ydW4vaGFtaS12Z3B1L2xpbWl0cxIVL290aGVyL2FsbG9jLzYvbGltaXRzGAE="
+/* The same of mounts { container_path: "/run/hami-vgpu/usage" host_path: "/s/alloc/5/usage" (elsewhere:
+ * "/other/alloc/6/usage") }. */
+#define USAGE_5 "EigKFC9ydW4vaGFtaS12Z3B1L3VzYWdlEhAvcy9hbGxvYy81L3VzYWdl"
+#define USAGE_ELSEWHERE "EiwKFC9ydW4vaGFtaS12Z3B1L3VzYWdlEhQvb3RoZXIvYWxsb2MvNi91c2FnZQ=="
 
 static inline struct checkpoint *make_checkpoint(const char *entries)
 {

@@ -232,7 +232,7 @@ static void an_answer_that_was_lost(void **state)
 static void a_kubelet_that_forgot(void **state)
 {
 	hm_auto(checkpoint) *none = make_checkpoint("");
-	hm_auto(checkpoint) *taken = make_checkpoint(ENTRY("uid-b", "c0", "\"z-0\"", LIMITS_5));
+	hm_auto(checkpoint) *taken = make_checkpoint(ENTRY("uid-b", "c0", "\"z-0\"", USAGE_5));
 
 	(void)state;
 	facts.checkpoint = none;
@@ -251,7 +251,7 @@ static void a_kubelet_that_forgot(void **state)
 /* Asked again for what it has. */
 static void a_repeated_call(void **state)
 {
-	hm_auto(checkpoint) *kept = make_checkpoint(ENTRY("uid-a", "c0", "\"a-0\"", LIMITS_5));
+	hm_auto(checkpoint) *kept = make_checkpoint(ENTRY("uid-a", "c0", "\"a-0\"", USAGE_5));
 
 	(void)state;
 	pod("a", "1");

@@ -91,10 +91,10 @@ static void the_checkpoints_names_decide(void **state)
 }
 
 /* Classic binding: the answer's mounts carry the number, whoever the claim is thought to be for. */
-static void the_limit_file_s_mount_is_as_good(void **state)
+static void the_usage_folder_s_mount_is_as_good(void **state)
 {
-	hm_auto(checkpoint) *c = make_checkpoint(ENTRY("p1", "init", Q(A), LIMITS_5) "," ENTRY(
-		"p2", "x", Q(B), LIMITS_5) "," ENTRY("p1", "main", Q(A), LIMITS_ELSEWHERE));
+	hm_auto(checkpoint) *c = make_checkpoint(ENTRY("p1", "init", Q(A), USAGE_5) "," ENTRY(
+		"p2", "x", Q(B), USAGE_5) "," ENTRY("p1", "main", Q(A), USAGE_ELSEWHERE));
 	uint64_t number;
 
 	(void)state;
@@ -213,7 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(the_checkpoints_names_decide),
-		TEST(the_limit_file_s_mount_is_as_good),
+		TEST(the_usage_folder_s_mount_is_as_good),
 		TEST(without_a_checkpoint_what_is_remembered_counts),
 		TEST(a_live_holder_of_another_pod_is_named),
 		TEST(other_slots_and_ended_claims_do_not_hold),

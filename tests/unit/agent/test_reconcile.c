@@ -101,11 +101,11 @@ static void open_node(void)
 
 #define CLASSIC(number) "@" #number "@"
 
-/* base64 of an Allocate answer's mount of the limit file of this number. */
+/* base64 of an Allocate answer's mount of the usage folder of this number. */
 static void add_classic(struct str *out, uint64_t number)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *inside = "/run/hami-vgpu/limits", *host = agent_path_alloc(&node.paths, number, "limits").s;
+	const char *inside = "/run/hami-vgpu/usage", *host = agent_path_alloc(&node.paths, number, "usage").s;
 	unsigned char bytes[256];
 	size_t n = (size_t)snprintf((char *)bytes, sizeof bytes, "\x12%c\x0a%c%s\x12%c%s",
 				    (int)(strlen(inside) + strlen(host) + 4), (int)strlen(inside), inside,
@@ -195,7 +195,7 @@ static void a_claim_goes_once_nothing_holds_it(void **state)
 		{ ENTRY("p2", "c5", Q(A), CLASSIC(5)), "", false, false, false, true },
 		{ ENTRY("p1", "c5", Q(A), CLASSIC(6)), "", false, false, false, false },
 		{ ENTRY("p1", "c5", Q(A), NO_CDI), "", false, false, false, false },
-		{ ENTRY("p1", "c5", Q(A), LIMITS_5), "", false, false, false, false },
+		{ ENTRY("p1", "c5", Q(A), USAGE_5), "", false, false, false, false },
 		{ "", LATE(5), false, false, false, false },
 	};
 

@@ -109,10 +109,10 @@ static void numa_and_annotations(void **state)
 /* The answer's mounts; one with an odd path is no reason to refuse the rest. */
 static void mounts(void **state)
 {
-	/* mounts{container_path:"/run/hami-vgpu/limits" host_path:"/s/alloc/5/limits" read_only:true}
+	/* mounts{container_path:"/run/hami-vgpu/usage" host_path:"/s/alloc/5/usage"}
 	 * mounts{container_path:"" host_path:"/x"} */
 	static const char text[] =
-		HEAD ENTRY("{}", "\"EiwKFS9ydW4vaGFtaS12Z3B1L2xpbWl0cxIRL3MvYWxsb2MvNS9saW1pdHMYARIEEgIveA==\"") TAIL;
+		HEAD ENTRY("{}", "\"EigKFC9ydW4vaGFtaS12Z3B1L3VzYWdlEhAvcy9hbGxvYy81L3VzYWdlEgQSAi94\"") TAIL;
 	hm_auto(checkpoint) *c = NULL;
 	struct hm_err e = { 0 };
 
@@ -120,7 +120,7 @@ static void mounts(void **state)
 	if (checkpoint_parse(text, sizeof text - 1, NULL, &c, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(c->entries[0].mount_count, 1);
-	assert_string_equal(checkpoint_mount_host(&c->entries[0], "/run/hami-vgpu/limits"), "/s/alloc/5/limits");
+	assert_string_equal(checkpoint_mount_host(&c->entries[0], "/run/hami-vgpu/usage"), "/s/alloc/5/usage");
 	assert_null(checkpoint_mount_host(&c->entries[0], "/x"));
 }
 
