@@ -9,7 +9,7 @@ from node.base import BUILD, REPO, wait_until
 from node.simulated import SimulatedNode
 
 sys.path.insert(0, str(REPO / "tests/integration/kube"))
-from api_server import ApiServer  # noqa: E402
+import api_server  # noqa: E402
 
 GPU = "nvidia.com/gpu"
 ALLOCATED = "hami.io/vgpu-devices-allocated"
@@ -36,7 +36,7 @@ class HamiNode(SimulatedNode):
     # --- cluster ------------------------------------------------------------------------------------------------------
     def up(self):
         super().up()
-        self.api = ApiServer()
+        self.api = api_server.ApiServer()
         self.kubeconfig.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "k", "cluster": {"server": f"http://127.0.0.1:{self.api.port}"}}],
@@ -84,13 +84,16 @@ class HamiNode(SimulatedNode):
         manifest["metadata"] = {**manifest["metadata"], "uid": str(uuid.uuid4()),
                                 "annotations": {k: v for k, v in marks.items() if v is not None}}
         manifest["spec"]["nodeName"] = self.name
-        manifest["status"] = {"phase": "Pending"}
-        return self.api.put_tree("pods", "default", manifest)
+        stored = json.loads(json.dumps({**manifest, "status": {"phase": "Pending"}}))
+        for c in stored["spec"]["initContainers"] + stored["spec"]["containers"]:
+            limits = c.get("resources", {}).get("limits", {})
+            limits.update({k: str(v) for k, v in limits.items()})  # quantities are texts in the API
+        self.api.put_tree("pods", "default", stored)
+        return manifest
 
     def run(self, manifest):
         """The kubelet hears of it."""
-        pod = {k: v for k, v in manifest.items() if k != "status"}
-        self.client("run", "--wait=none", "-", text=json.dumps(pod), check=False)
+        self.client("run", "--wait=none", "-", text=json.dumps(manifest), check=False)
         self.pods.add(manifest["metadata"]["name"])
 
     def place(self, pod, entries, **kw):
@@ -126,4 +129,4 @@ def serve_hami(node):
     wait_until(f"{want} devices; the agent said: {node.agent_log}", 60, lambda: node.allocatable() == want)
 
 
-__all__ = ["ALLOCATED", "BUILD", "GPU", "LOCK", "PHASE", "REGISTER", "TO_ALLOCATE", "HamiNode", "device_text", "serve_hami"]
+__all__ = ["ALLOCATED", "BUILD", "GPU", "LOCK", "PHASE", "REGISTER", "TO_ALLOCATE", "HamiNode", "api_server", "device_text", "serve_hami"]
