@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 PRESET ?= release
 .DEFAULT_GOAL := all
-.PHONY: all demo image test test-cluster test-fresh bench fuzz format check coverage gpu-check install clean help
+ROUNDS ?= 10000
+.PHONY: all demo image test test-cluster test-fresh soak bench fuzz format check coverage gpu-check install clean help
 
 all: ## build the release into build/ (PRESET=dev, asan, clang, coverage or aarch64: into build/<preset>/)
 	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(if $(filter aarch64,$(PRESET)),guests)
@@ -27,6 +28,11 @@ test-cluster: ## a real kubelet and containerd (root; the first run builds them,
 
 test-fresh: ## make demo and make test in a bare Debian 12 made by debootstrap (root)
 	@tools/test-fresh
+
+soak: ## ROUNDS random faults against the agent and what its containers see (SEED=N: the same dice again)
+	@tools/setup build test
+	@tools/build release
+	@tools/soak $(ROUNDS) $(SEED)
 
 bench: ## the figures, into build/bench.json; pictures of shares, into build/bench/
 	@tools/setup build test bench

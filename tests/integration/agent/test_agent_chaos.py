@@ -1,4 +1,4 @@
-"""Random faults against the stand-in kubelet (tests/chaos). CHAOS_FAULTS and CHAOS_SEED change the number and the dice."""
+"""Random faults against the stand-in kubelet (tests/chaos; make soak runs more). CHAOS_FAULTS and CHAOS_SEED change the number and the dice."""
 import os
 import shutil
 import tempfile
@@ -8,9 +8,11 @@ import pytest
 
 from chaos.chaos import Chaos
 from chaos.simulated import ChaosNode
+from node.base import BUILD, PLAIN
 from node.hami import serve_hami
 
-FAULTS = int(os.environ.get("CHAOS_FAULTS", "1000"))
+# With sanitizers everything is several times slower.
+FAULTS = int(os.environ.get("CHAOS_FAULTS", "1000" if PLAIN == BUILD else "150"))
 SEED = int(os.environ.get("CHAOS_SEED", str(int(time.time()))))
 
 
