@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/card_usage.h"
@@ -18,6 +19,9 @@
 #include "agent/holders.h"
 #include "agent/library.h"
 #include "agent/metrics.h"
+#include "agent/mig_static.h"
+#include "agent/offer_mig.h"
+#include "agent/offer_single.h"
 #include "agent/offer_slices.h"
 #include "agent/paths.h"
 #include "agent/pending.h"
@@ -54,6 +58,7 @@ struct agent {
 	struct hami_hook *hook; /* NULL: not in mode hami */
 	struct hami_mode *hami; /* NULL: another mode */
 	struct resource *resource;
+	struct mig_static *mig; /* NULL: MIG devices have no resources of their own */
 	struct reconcile *reconcile;
 	struct sweep *sweep;
 	struct hami_monitor *monitor; /* NULL: not wanted */
@@ -85,6 +90,8 @@ static void begin_stop(struct agent *a)
 		return;
 	a->stopping = true;
 	resource_stop(a->resource);
+	if (a->mig != NULL)
+		mig_static_stop(a->mig);
 	http_server_free(HM_STEAL(a->health));
 	http_server_free(HM_STEAL(a->metrics));
 	driver_stop(a->driver, on_closed, a);
@@ -128,7 +135,7 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 		return -e->code;
 	if (a->fleet != NULL && fleet_equal(a->fleet, fresh))
 		return 0;
-	if (resource_take(a->resource, fresh, e) < 0)
+	if (resource_take(a->resource, fresh, e) < 0 || (a->mig != NULL && mig_static_take(a->mig, fresh, e) < 0))
 		return -e->code;
 	if (a->hami != NULL)
 		hami_mode_take(a->hami, fresh);
@@ -273,15 +280,28 @@ static int make_loop(struct agent *a, struct hm_err *e)
 	return worker_new(a->loop, &a->worker, e);
 }
 
+static int make_single(struct agent *a, struct offer **offer, struct hm_err *e)
+{
+	const struct offer_mig_config config = {
+		.options = a->options, .claims = a->claims, .resource = a->options->resource_name, .profile = ""
+	};
+	struct offer *whole = *offer, *mig;
+
+	if (offer_mig_new(&config, &mig, e) == 0)
+		return offer_single_new(whole, mig, offer, e);
+	offer_free(whole);
+	return -e->code;
+}
+
 static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
 {
 	const struct hami_mode_config hami = { a->options, &a->paths, a->claims, a->cluster };
 
 	if (!agent_is_hami(a->options))
 		return offer_slices_new(a->options, &a->paths, a->claims, out, e);
-	if (hami_mode_new(a->loop, &hami, &a->hami, e) < 0)
+	if (hami_mode_new(a->loop, &hami, &a->hami, e) < 0 || hami_mode_offer(a->hami, out, e) < 0)
 		return -e->code;
-	return hami_mode_offer(a->hami, out, e);
+	return strcmp(a->options->hami.mig_strategy, "single") == 0 ? make_single(a, out, e) : 0;
 }
 
 static int make_resource(struct agent *a, struct hm_err *e)
@@ -300,6 +320,8 @@ static int make_resource(struct agent *a, struct hm_err *e)
 					  .arg = a };
 	struct offer *offer;
 
+	if (strcmp(a->options->hami.mig_strategy, "mixed") == 0 && mig_static_new(a->loop, &config, &a->mig, e) < 0)
+		return -e->code;
 	if (make_offer(a, &offer, e) < 0)
 		return -e->code;
 	if (a->hami != NULL)
@@ -333,7 +355,8 @@ static int make_parts(struct agent *a, struct hm_err *e)
 	};
 
 	if (make_cluster(a, e) < 0 || make_resource(a, e) < 0 ||
-	    pod_names_new(a->loop, a->paths.pod_resources.s, a->options->resource_name, a->claims, &a->names, e) < 0)
+	    pod_names_new(a->loop, a->paths.pod_resources.s, a->mig != NULL ? NULL : a->options->resource_name,
+			  a->claims, &a->names, e) < 0)
 		return -e->code;
 	reconcile.names = a->names;
 	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
@@ -402,6 +425,7 @@ static void take_down(struct agent *a)
 	http_server_free(a->metrics);
 	card_usage_free(a->usage);
 	resource_free(a->resource);
+	mig_static_free(a->mig);
 	hami_mode_free(a->hami);
 	sweep_free(a->sweep);
 	hami_monitor_free(a->monitor);

@@ -15,6 +15,13 @@ static bool comes_before(const struct hami_card *a, const struct hami_card *b)
 						: strcmp(a->card->uuid, b->card->uuid) < 0;
 }
 
+/* In MIG mode, and not ours to cut: as a whole it is of no use, CUDA finds no device there. (HAMi's plugin offers it
+ * with strategy none.) */
+static bool is_cut(const struct card *card, const struct hami_options *o)
+{
+	return card->mig_enabled && strcmp(o->operating_mode, HAMI_MODE_MIG) != 0;
+}
+
 size_t hami_cards_of(const struct fleet *f, const struct hami_options *o, struct hami_card out[HM_MAX_CARDS])
 {
 	const struct inventory *inv = fleet_inventory(f);
@@ -27,7 +34,7 @@ size_t hami_cards_of(const struct fleet *f, const struct hami_options *o, struct
 
 		if (card->memory_bytes == 0)
 			one.memory_mib = o->preconfigured_memory_mib;
-		if (one.memory_mib == 0 || hami_files_leave_out(o, card->uuid, card->index))
+		if (one.memory_mib == 0 || hami_files_leave_out(o, card->uuid, card->index) || is_cut(card, o))
 			continue;
 		for (; at > 0 && comes_before(&one, &out[at - 1]); at--)
 			out[at] = out[at - 1];
@@ -74,6 +81,38 @@ static int add_card(const struct hami_card *card, const struct agent_options *o,
 	return 0;
 }
 
+/* A MIG device of strategy single, which the kubelet has once. */
+static int add_mig(const struct fleet *f, const struct card *card, const struct mig_device *mig,
+		   const struct agent_options *o, struct node_register *r, struct hm_err *e)
+{
+	struct register_device d = { .index = card->index,
+				     .count = 1,
+				     .memory_mib = (int32_t)mig->memory_mib,
+				     .cores = 100,
+				     .numa = card->numa_node > 0 ? card->numa_node : 0,
+				     .healthy = fleet_is_healthy(f, card),
+				     .late_binding = agent_binds_late(o) };
+	char model[sizeof card->model + MIG_NAME_BYTES + 8];
+
+	hm_fmt(d.id, sizeof d.id, "%s", mig->uuid);
+	hm_fmt(d.mode, sizeof d.mode, "%s", o->hami.operating_mode);
+	hm_fmt(model, sizeof model, "%s MIG %s", card->model, mig->profile);
+	if (!register_type(model, d.type))
+		return hm_err_set(e, HM_ELIMIT, "%s: its product name is too long", mig->uuid);
+	return register_add_device(r, &d, e);
+}
+
+static int add_all_mig(const struct fleet *f, const struct agent_options *o, struct node_register *r, struct hm_err *e)
+{
+	const struct inventory *inv = fleet_inventory(f);
+
+	for (size_t i = 0; i < inv->count; i++)
+		for (size_t k = 0; k < inv->cards[i].mig.device_count; k++)
+			if (add_mig(f, &inv->cards[i], &inv->cards[i].mig.devices[k], o, r, e) < 0)
+				return -e->code;
+	return 0;
+}
+
 int hami_cards_register_text(const struct fleet *f, const struct agent_options *o, const struct hami_profiles *profiles,
 			     struct str *out, struct hm_err *e)
 {
@@ -84,6 +123,8 @@ int hami_cards_register_text(const struct fleet *f, const struct agent_options *
 	for (size_t i = 0; i < n; i++)
 		if (add_card(&cards[i], o, profiles, &r, e) < 0)
 			return hm_err_wrap(e, "register text");
+	if (strcmp(o->hami.mig_strategy, "single") == 0 && add_all_mig(f, o, &r, e) < 0)
+		return hm_err_wrap(e, "register text");
 	if (r.device_count > 0)
 		register_text_write(&r, out);
 	return str_failed(out) ? hm_err_set(e, HM_ENOMEM, "register text") : 0;

@@ -27,6 +27,7 @@ enum {
 
 struct pod_names;
 
+/* `resource` NULL: any. All is borrowed. */
 int pod_names_new(struct loop *l, const char *socket, const char *resource, struct claims *claims,
 		  struct pod_names **out, struct hm_err *e) HM_MUST_USE;
 void pod_names_free(struct pod_names *n);

@@ -50,6 +50,22 @@ static int keep_container(struct pod_list *l, const char *resource, const V1__Po
 	return 0;
 }
 
+static bool stood_before(const V1__ContainerResources *k, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (strcmp(k->devices[i]->resource_name, k->devices[at]->resource_name) == 0)
+			return true;
+	return false;
+}
+
+static int keep_all(struct pod_list *l, const V1__PodResources *pod, const V1__ContainerResources *k, struct hm_err *e)
+{
+	for (size_t i = 0; i < k->n_devices; i++)
+		if (!stood_before(k, i) && keep_container(l, k->devices[i]->resource_name, pod, k, e) == -HM_ENOMEM)
+			return -HM_ENOMEM;
+	return 0;
+}
+
 int pod_list_read(const void *bytes, size_t n, const char *resource, struct pod_list *out, struct hm_err *e)
 {
 	V1__ListPodResourcesResponse *answer;
@@ -62,7 +78,8 @@ int pod_list_read(const void *bytes, size_t n, const char *resource, struct pod_
 		const V1__PodResources *pod = answer->pod_resources[i];
 
 		for (size_t k = 0; k < pod->n_containers; k++) {
-			if (keep_container(out, resource, pod, pod->containers[k], e) < 0)
+			if ((resource != NULL ? keep_container(out, resource, pod, pod->containers[k], e)
+					      : keep_all(out, pod, pod->containers[k], e)) < 0)
 				return hm_err_wrap(e, "pod %zu", i);
 		}
 	}

@@ -8,11 +8,13 @@
 
 struct pod_list {
 	void *message;                              /* what the texts point into */
-	struct pod_resources_container *containers; /* those that hold devices of the resource, one entry each */
+	struct pod_resources_container *containers; /* that hold devices of the resource, one entry each (of each) */
 	size_t count, cap;
 };
 
-/* Fills *out, which is empty; freed with pod_list_fini on failure too. */
+/* `resource` NULL: each resource of a container is an entry, and those whose names or ids are not acceptable, which may
+ * be another plugin's, are left out instead of refused. Fills *out, which is empty; freed with pod_list_fini on failure
+ * too. */
 int pod_list_read(const void *bytes, size_t n, const char *resource, struct pod_list *out,
 		  struct hm_err *e) HM_MUST_USE;
 void pod_list_fini(struct pod_list *l);

@@ -11,7 +11,7 @@ enum { MAGIC = 0x504f4452, DEADLINE_MS = 5000 };
 
 struct pod_resources_call {
 	unsigned magic;
-	char *resource;
+	char *resource; /* NULL: any */
 	void (*done)(void *arg, const struct pod_resources_container *containers, size_t count, const struct hm_err *e);
 	void *arg;
 	struct rpc_client *client;
@@ -94,8 +94,8 @@ int pod_resources_list(struct loop *l, const char *socket_path, const char *reso
 	c->magic = MAGIC;
 	c->done = done;
 	c->arg = arg;
-	c->resource = strdup(resource);
-	if (c->resource == NULL)
+	c->resource = resource != NULL ? strdup(resource) : NULL;
+	if (resource != NULL && c->resource == NULL)
 		return hm_err_set(e, HM_ENOMEM, "pod-resources");
 	if (loop_timer_new(l, on_soon, c, &c->soon, e) < 0)
 		return hm_err_wrap(e, "pod-resources");

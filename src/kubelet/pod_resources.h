@@ -17,9 +17,9 @@ struct pod_resources_container {
 
 struct pod_resources_call;
 
-/* List, keeping the containers that hold devices of `resource`. done runs once from the loop: e NULL and the list
- * (valid until it returns), or the error. -HM_EAGAIN where the kubelet's rate limit refused. The call may be freed
- * inside. */
+/* List, keeping the containers that hold devices of `resource` (NULL: of any, an entry for each). done runs once from
+ * the loop: e NULL and the list (valid until it returns), or the error. -HM_EAGAIN where the kubelet's rate limit
+ * refused. The call may be freed inside. */
 int pod_resources_list(struct loop *l, const char *socket_path, const char *resource,
 		       void (*done)(void *arg, const struct pod_resources_container *containers, size_t count,
 				    const struct hm_err *e),

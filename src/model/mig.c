@@ -239,3 +239,43 @@ bool mig_model_matches(const char *pattern, const char *model, uint64_t memory_b
 	}
 	return any;
 }
+
+/* ---- what is allowed */
+
+static const struct mig_allowed *item_for(const struct mig_allowlist *list, const char *model, uint64_t memory_bytes)
+{
+	for (size_t i = 0; i < list->count; i++)
+		for (size_t k = 0; k < list->items[i].model_count; k++)
+			if (mig_model_matches(list->items[i].models[k], model, memory_bytes))
+				return &list->items[i];
+	return NULL;
+}
+
+static bool is_plain(const struct mig_profile *p)
+{
+	struct name_parts parts;
+
+	return read_name(p->name, &parts) && parts.suffix.n == 0;
+}
+
+size_t mig_allowed(const struct mig_allowlist *list, const char *model, uint64_t memory_bytes, const struct mig_card *c,
+		   struct mig_profile out[MIG_MAX_PROFILES], bool *listed)
+{
+	const struct mig_allowed *item = list != NULL ? item_for(list, model, memory_bytes) : NULL;
+	size_t n = 0;
+
+	*listed = list == NULL || item != NULL;
+	for (size_t i = 0; list == NULL && i < c->profile_count; i++)
+		if (is_plain(&c->profiles[i]))
+			out[n++] = c->profiles[i];
+	for (size_t i = 0; item != NULL && i < item->profile_count && n < MIG_MAX_PROFILES; i++) {
+		const struct mig_profile *p = mig_find_profile(c, item->profiles[i]);
+
+		if (p == NULL)
+			continue;
+		out[n] = *p;
+		hm_fmt(out[n].name, sizeof out[n].name, "%s", item->profiles[i]);
+		n++;
+	}
+	return n;
+}

@@ -12,6 +12,7 @@
 
 #include "contract/names.h"
 #include "core/macros.h"
+#include "model/mig_allowlist.h"
 
 enum {
 	MIG_NAME_BYTES = 32,
@@ -72,6 +73,12 @@ void mig_make_name(unsigned slices, uint64_t memory_mib, uint64_t card_mib, cons
 unsigned mig_cores(const struct mig_profile *p, const struct mig_card *c);
 /* How many devices a card can be cut into at most: the largest number of instances of one of the profiles allowed. */
 unsigned mig_most_instances(const struct mig_profile *profiles, size_t count);
+
+/* The profiles of the card that the list's first item for it names, under the list's names, in its order; the list
+ * NULL: all that need no engine of the card's own ("+me" and the like). *listed false: no item is for it, so it has
+ * none. */
+size_t mig_allowed(const struct mig_allowlist *list, const char *model, uint64_t memory_bytes, const struct mig_card *c,
+		   struct mig_profile out[MIG_MAX_PROFILES], bool *listed);
 
 bool mig_overlaps(struct mig_placement a, struct mig_placement b);
 /* May an instance of this profile stand there at all? */

@@ -47,6 +47,26 @@ static void only_containers_with_the_resource_are_listed(void **state)
 	}
 }
 
+static void any_resource_is_an_entry_for_each(void **state)
+{
+	/* The same with an id that is none beside it: left out, since it may be another plugin's. */
+	static const char odd[] = "\x0a\x1b\x0a\x01p\x12\x01n\x1a\x13\x0a\x01"
+				  "c\x12\x06\x0a\x01r\x12\x01\n\x12\x06\x0a\x01s\x12\x01k";
+	pod_list_auto struct pod_list l = { 0 }, few = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(pod_list_read(whole, sizeof whole - 1, NULL, &l, &e), 0);
+	assert_int_equal(l.count, 3);
+	assert_int_equal(l.containers[0].id_count, 2);
+	assert_string_equal(l.containers[1].container, "c");
+	assert_string_equal(l.containers[1].ids[0], "k");
+	assert_string_equal(l.containers[2].container, "e");
+	assert_int_equal(pod_list_read(odd, sizeof odd - 1, NULL, &few, &e), 0);
+	assert_int_equal(few.count, 1);
+	assert_string_equal(few.containers[0].ids[0], "k");
+}
+
 static void bad_answers_say_what_is_bad(void **state)
 {
 	static const struct {
@@ -99,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_containers_with_the_resource_are_listed),
+		cmocka_unit_test(any_resource_is_an_entry_for_each),
 		cmocka_unit_test(bad_answers_say_what_is_bad),
 		cmocka_unit_test(sweep),
 	};

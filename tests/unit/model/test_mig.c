@@ -158,6 +158,31 @@ static void a_model_is_meant_or_not(void **state)
 			fail_msg("%s, %s", rows[i].pattern, rows[i].model);
 }
 
+static void a_list_says_what_is_allowed(void **state)
+{
+	static const char *models[] = { "A30", "A100-SXM4-40GB" }, *others[] = { "A100" };
+	static const char *profiles[] = { "2g.10gb", "7g.41gb", "9g.90gb", "1g.5gb+me" }, *few[] = { "1g.5gb" };
+	struct mig_allowed items[] = { { models, 2, profiles, 4 }, { others, 1, few, 1 } };
+	const struct mig_allowlist list = { items, 2 };
+	struct mig_profile out[MIG_MAX_PROFILES];
+	struct mig_card c;
+	bool listed;
+
+	(void)state;
+	a100(&c);
+	assert_int_equal(mig_allowed(&list, "NVIDIA A100-SXM4-40GB", 40960ULL << 20, &c, out, &listed), 3);
+	assert_true(listed);
+	assert_string_equal(out[0].name, "2g.10gb");
+	assert_string_equal(out[1].name, "7g.41gb"); /* the list's name, the card's profile */
+	assert_int_equal(out[1].id, 0);
+	assert_string_equal(out[2].name, "1g.5gb+me");
+	assert_int_equal(mig_allowed(&list, "NVIDIA A100 80GB PCIe", 81920ULL << 20, &c, out, &listed), 1);
+	assert_int_equal(mig_allowed(&list, "NVIDIA H100 PCIe", 81559ULL << 20, &c, out, &listed), 0);
+	assert_false(listed);
+	assert_int_equal(mig_allowed(NULL, "NVIDIA H100 PCIe", 81559ULL << 20, &c, out, &listed), 6); /* all but +me */
+	assert_true(listed);
+}
+
 static void a_difference_is_seen(void **state)
 {
 	struct mig_card a, b;
@@ -192,6 +217,7 @@ int main(void)
 		cmocka_unit_test(places_do_not_overlap),
 		cmocka_unit_test(sums),
 		cmocka_unit_test(a_model_is_meant_or_not),
+		cmocka_unit_test(a_list_says_what_is_allowed),
 		cmocka_unit_test(a_difference_is_seen),
 	};
 
