@@ -17,6 +17,7 @@ struct hami_mode {
 	char socket[80];
 	struct node_object *node;
 	struct publish *publish;
+	struct card_pause *pause;
 	bool asymmetry_told;
 	struct hami_pods *pods;
 	const struct fleet *fleet; /* NULL: no cards yet */
@@ -78,7 +79,8 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 
 	publish.node = m->node;
 	publish.arg = m;
-	if (publish_new(l, &publish, &m->publish, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
+	if (publish_new(l, &publish, &m->publish, e) < 0 ||
+	    card_pause_new(m->publish, HAMI_APPLY_LOCK_DIR, &m->pause, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(m);
 	return 0;
@@ -89,6 +91,7 @@ void hami_mode_free(struct hami_mode *m)
 	if (m == NULL)
 		return;
 	hami_pods_free(m->pods);
+	card_pause_free(m->pause);
 	publish_free(m->publish);
 	node_object_free(m->node);
 	free(m);
@@ -121,6 +124,11 @@ struct node_object *hami_mode_node(const struct hami_mode *m)
 struct publish *hami_mode_publish(const struct hami_mode *m)
 {
 	return m->publish;
+}
+
+struct card_pause *hami_mode_pause(const struct hami_mode *m)
+{
+	return m->pause;
 }
 
 struct hami_pods *hami_mode_pods(const struct hami_mode *m)

@@ -3,6 +3,7 @@
 #ifndef HM_AGENT_HAMI_MODE_H
 #define HM_AGENT_HAMI_MODE_H
 
+#include "agent/card_pause.h"
 #include "agent/claims.h"
 #include "agent/cluster.h"
 #include "agent/fleet.h"
@@ -41,7 +42,8 @@ const char *hami_mode_socket(const struct hami_mode *m);
 void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 
 struct node_object *hami_mode_node(const struct hami_mode *m);
-struct publish *hami_mode_publish(const struct hami_mode *m); /* to pause it, and its figures */
+struct publish *hami_mode_publish(const struct hami_mode *m);
+struct card_pause *hami_mode_pause(const struct hami_mode *m); /* for who changes the cards */
 struct hami_pods *hami_mode_pods(const struct hami_mode *m);
 
 #endif

@@ -69,6 +69,10 @@
 #define HAMI_HOOK_VALIDATOR "vgpu/vgpuvalidator"
 #define HAMI_CACHE_SUFFIX ".cache"
 
+/* On the node: there while MIG changes the cards; HAMi's monitor watches the folder and lets NVML go meanwhile. */
+#define HAMI_APPLY_LOCK_DIR "/tmp/hami"
+#define HAMI_APPLY_LOCK "hami-mig-apply.lock"
+
 /* Paths in a container. */
 #define HAMI_CONTAINER_LOCK_DIR "/tmp/vgpulock"
 #define HAMI_CONTAINER_LICENSE "/tmp/license"
