@@ -27,6 +27,7 @@
 #include "agent/pending.h"
 #include "agent/pod_names.h"
 #include "agent/reconcile.h"
+#include "agent/reload.h"
 #include "agent/resource.h"
 #include "agent/sampler.h"
 #include "agent/selftest.h"
@@ -41,7 +42,7 @@ enum {
 };
 
 struct agent {
-	const struct agent_options *options;
+	struct agent_options *options;
 	struct agent_paths paths;
 	char library[1024];
 	uint64_t started_ms;
@@ -70,7 +71,9 @@ struct agent {
 	struct card_usage *usage; /* NULL, as metrics: no page is wanted */
 	struct metrics_sources metrics_sources;
 	struct http_server *metrics;
+	struct reload *reload;
 	bool stopping, scanned_once, waiting_said;
+	bool again;            /* the run ends to be followed by another */
 	struct hm_err failure; /* code 0: none */
 };
 
@@ -100,8 +103,11 @@ static void begin_stop(struct agent *a)
 
 static void on_signal(void *arg)
 {
+	struct agent *a = arg;
+
 	log_info("asked to end");
-	begin_stop(arg);
+	a->again = false;
+	begin_stop(a);
 }
 
 static void fail(struct agent *a, const struct hm_err *e)
@@ -193,6 +199,49 @@ static void on_scanned(void *arg, const struct inventory *inv, const struct hm_e
 	if (a->hook != NULL)
 		hami_hook_take(a->hook, edits_driver(a->edits), fleet_inventory(a->fleet));
 	resource_start(a->resource);
+}
+
+/* ---- the configuration */
+
+/* Sizes are those of new containers: a running one keeps what its claim says. */
+static int on_changed(void *arg, struct hm_err *e)
+{
+	struct agent *a = arg;
+
+	if (a->fleet != NULL && resource_take(a->resource, a->fleet, e) < 0)
+		return -e->code;
+	if (a->fleet != NULL && a->hami != NULL)
+		hami_mode_take(a->hami, a->fleet);
+	return agent_options_set_log(a->options, e);
+}
+
+static void on_restart(void *arg)
+{
+	struct agent *a = arg;
+	sigset_t ending;
+
+	/* A signal from here on is the next run's: this one's loop may not come to hear of it. */
+	state_lock_signals(&ending);
+	pthread_sigmask(SIG_BLOCK, &ending, NULL);
+	a->again = !a->stopping;
+	begin_stop(a);
+}
+
+static void on_refused(void *arg, const struct hm_err *why)
+{
+	struct agent *a = arg;
+
+	cluster_tell_node(a->cluster, "Warning", "ConfigurationRefused", "%s", why->msg);
+}
+
+static int make_reload(struct agent *a, struct hm_err *e)
+{
+	const struct reload_config config = { a->options, on_changed, on_restart, on_refused, a };
+	const char *trouble = a->options->hami.node_config_trouble;
+
+	if (trouble != NULL)
+		cluster_tell_node(a->cluster, "Warning", "ConfigurationRefused", "%s", trouble);
+	return reload_new(a->loop, &config, &a->reload, e);
 }
 
 /* ---- parts calling parts */
@@ -407,7 +456,9 @@ static int start(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (open_state(a, e) < 0 || make_parts(a, e) < 0)
 		return -e->code;
-	a->health_sources = (struct health_sources) { a->resource, a->driver };
+	if (make_reload(a, e) < 0)
+		return -e->code;
+	a->health_sources = (struct health_sources) { a->resource, a->driver, a->reload };
 	if (a->options->healthz_bind_address != NULL &&
 	    health_serve(a->loop, a->options->healthz_bind_address, &a->health_sources, &a->health, e) < 0)
 		return -e->code;
@@ -417,10 +468,12 @@ static int start(struct agent *a, struct hm_err *e)
 	return 0;
 }
 
-static void take_down(struct agent *a)
+/* False where NVML hangs: its thread, and what it uses, are left behind. */
+static bool take_down(struct agent *a)
 {
 	bool ended = worker_free(a->worker, JOIN_MS);
 
+	reload_free(a->reload);
 	http_server_free(a->health);
 	http_server_free(a->metrics);
 	card_usage_free(a->usage);
@@ -447,9 +500,10 @@ static void take_down(struct agent *a)
 		loop_free(a->loop);
 	else
 		log_warn("NVML still hangs; ending without it");
+	return ended;
 }
 
-int agent_run(const struct agent_options *o, struct hm_err *e)
+int agent_run(struct agent_options *o, struct hm_err *e)
 {
 	struct agent a = { .options = o };
 	hm_auto_fd lock = -1;
@@ -472,6 +526,9 @@ int agent_run(const struct agent_options *o, struct hm_err *e)
 		*e = a.failure;
 		r = -e->code;
 	}
-	take_down(&a);
-	return r;
+	if (r == 0 && a.again) /* one that came just before */
+		r = loop_run_once(a.loop, 0, e);
+	if (!take_down(&a) && r == 0 && a.again)
+		return hm_err_set(e, HM_EAGAIN, "the configuration needs a new start, and NVML hangs");
+	return r == 0 && a.again ? AGENT_RUN_AGAIN : r;
 }

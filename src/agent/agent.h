@@ -5,7 +5,10 @@
 #include "agent/options.h"
 #include "core/err.h"
 
-/* Runs until SIGTERM or SIGINT. 0, or why it could not start or go on. */
-int agent_run(const struct agent_options *o, struct hm_err *e) HM_MUST_USE;
+/* Runs until SIGTERM or SIGINT: 0, or why it could not start or go on. AGENT_RUN_AGAIN: the configuration has changed
+ * in a way that only a new run with newly read options can follow. Options that can change live are changed in place.
+ */
+enum { AGENT_RUN_AGAIN = 1 };
+int agent_run(struct agent_options *o, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -23,6 +23,8 @@ static int get_readyz(void *arg, struct str *body)
 		str_addf(body, "why: %s\n", resource_trouble(s->resource));
 	if (hung > 0)
 		str_addf(body, "nvml: no answer for %llu ms\n", (unsigned long long)hung);
+	if (s->reload != NULL && reload_stats(s->reload).trouble[0] != '\0')
+		str_addf(body, "configuration refused: %s\n", reload_stats(s->reload).trouble);
 	str_addf(body, "allocations: %llu\nallocate errors: %llu\nstarts: %llu\nstart errors: %llu\n",
 		 (unsigned long long)stats.allocations, (unsigned long long)stats.allocate_errors,
 		 (unsigned long long)stats.starts, (unsigned long long)stats.start_errors);

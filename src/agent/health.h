@@ -3,6 +3,7 @@
 #define HM_AGENT_HEALTH_H
 
 #include "agent/driver.h"
+#include "agent/reload.h"
 #include "agent/resource.h"
 #include "core/err.h"
 #include "io/http_server.h"
@@ -11,6 +12,7 @@
 struct health_sources {
 	const struct resource *resource;
 	const struct driver *driver;
+	const struct reload *reload; /* may be NULL */
 };
 
 /* *sources is borrowed for the server's life. */

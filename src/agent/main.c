@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/options.h"
+#include "agent/options_change.h"
 #include "agent/selftest.h"
 #include "base/log.h"
 #include "contract/exit_codes.h"
@@ -24,11 +25,35 @@ static int finish_early(int result, const struct option_spec *table)
 	return HM_EXIT_OK;
 }
 
-static int set_log(const struct agent_options *o, struct hm_err *e)
+/* The options anew where they can be used; else the former ones once more. */
+static void read_again(struct agent_options *o)
 {
-	log_set_clock(clock_wall_ms);
-	log_set_verbosity((int)o->v);
-	return log_set_level_name(o->log_level, e);
+	struct agent_options fresh;
+	struct hm_err e;
+
+	if (options_change_read(o, &fresh, &e) < 0) {
+		log_error("the new configuration is refused; the former one stays", KV_ERR(&e));
+		return;
+	}
+	hami_options_fini(&o->hami);
+	*o = fresh;
+	if (agent_options_set_log(o, &e) < 0)
+		log_warn("the log's level stays", KV_ERR(&e));
+}
+
+static int run(struct agent_options *o, struct hm_err *e)
+{
+	for (;;) {
+		int r;
+
+		log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("mode", o->mode),
+			 KV("binding", o->binding), KV("resource", o->resource_name),
+			 KV_U64("cores_per_device", o->cores_per_device));
+		r = agent_run(o, e);
+		if (r != AGENT_RUN_AGAIN)
+			return r;
+		read_again(o);
+	}
 }
 
 int main(int argc, char **argv)
@@ -40,21 +65,20 @@ int main(int argc, char **argv)
 
 	mallopt(M_ARENA_MAX, 1); /* the worker allocates little; an arena of its own would only cost memory */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* until there is a configuration to read again */
 	agent_options_init(&options, table);
 	r = agent_options_read(&options, table, argc, argv, &e);
 	if (r > OPTIONS_RUN)
 		return finish_early(r, table);
-	if (r < 0 || set_log(&options, &e) < 0) {
+	log_set_clock(clock_wall_ms);
+	if (r < 0 || agent_options_set_log(&options, &e) < 0) {
 		fprintf(stderr, "hami-device-plugin: %s\n", e.msg);
 		agent_options_fini(&options);
 		return HM_EXIT_USAGE;
 	}
 	r = selftest_settle(&options, &e);
-	log_info("hami-device-plugin starts", KV("version", HM_VERSION), KV("mode", options.mode),
-		 KV("binding", options.binding), KV("resource", options.resource_name),
-		 KV_U64("cores_per_device", options.cores_per_device));
 	if (r == 0)
-		r = agent_run(&options, &e);
+		r = run(&options, &e);
 	if (r < 0)
 		log_error("hami-device-plugin ends", KV_ERR(&e));
 	agent_options_fini(&options);

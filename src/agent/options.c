@@ -6,6 +6,7 @@
 #include "agent/config.h"
 #include "agent/hami_files.h"
 #include "agent/mig_nodes.h"
+#include "base/log.h"
 #include "contract/hami.h"
 #include "contract/host.h"
 #include "contract/names.h"
@@ -32,12 +33,14 @@ static const struct agent_options defaults = {
 /* What files said before is forgotten; the texts stay. */
 static void set_defaults(struct agent_options *o, bool hami)
 {
-	struct texts *texts = o->texts, *told = o->told;
+	const struct agent_options before = *o;
 
 	hami_options_fini(&o->hami);
 	*o = defaults;
-	o->texts = texts;
-	o->told = told;
+	o->texts = before.texts;
+	o->told = before.told;
+	o->argc = before.argc;
+	o->argv = before.argv;
 	hami_options_defaults(&o->hami);
 	if (!hami)
 		return;
@@ -59,6 +62,12 @@ void agent_options_fini(struct agent_options *o)
 	hami_options_fini(&o->hami);
 	texts_free(HM_STEAL(o->texts));
 	texts_free(HM_STEAL(o->told));
+}
+
+int agent_options_set_log(const struct agent_options *o, struct hm_err *e)
+{
+	log_set_verbosity((int)o->v);
+	return log_set_level_name(o->log_level, e);
 }
 
 bool agent_is_hami(const struct agent_options *o)
@@ -144,6 +153,8 @@ int agent_options_read(struct agent_options *o, struct option_spec table[AGENT_O
 {
 	int operand = argc, r;
 
+	o->argc = argc;
+	o->argv = argv;
 	/* This pass finds the files, the mode and --help. */
 	r = options_parse(table, AGENT_OPTION_COUNT, argc, argv, &operand, e);
 	if (r != OPTIONS_RUN)

@@ -30,6 +30,8 @@ struct agent_options {
 	uint64_t health_recovery_seconds;
 	uint64_t v;
 	struct hami_options hami;
+	int argc; /* what agent_options_read was given, to read it again */
+	char **argv;
 	struct texts *texts, *told; /* owned: what came from files; what was warned of */
 };
 
@@ -48,6 +50,9 @@ void agent_options_fini(struct agent_options *o);
 enum { OPTIONS_VERSION_WORD = OPTIONS_VERSION + 1 };
 int agent_options_read(struct agent_options *o, struct option_spec table[AGENT_OPTION_COUNT], int argc, char **argv,
 		       struct hm_err *e) HM_MUST_USE;
+
+/* The log as the options have it. */
+int agent_options_set_log(const struct agent_options *o, struct hm_err *e) HM_MUST_USE;
 
 bool agent_is_hami(const struct agent_options *o);
 bool agent_binds_late(const struct agent_options *o);
