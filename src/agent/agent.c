@@ -16,8 +16,8 @@
 #include "agent/hami_mode.h"
 #include "agent/hami_monitor.h"
 #include "agent/health.h"
-#include "agent/holders.h"
 #include "agent/library.h"
+#include "agent/library_clean.h"
 #include "agent/metrics.h"
 #include "agent/mig_static.h"
 #include "agent/offer_mig.h"
@@ -131,6 +131,16 @@ static void log_left_out(const struct inventory *scanned)
 		log_warn("a card is left out", KV("why", scanned->skipped[i]));
 }
 
+/* The cards, or what is offered of them, have changed. */
+static int hand_out(struct agent *a, const struct fleet *f, struct hm_err *e)
+{
+	if (resource_take(a->resource, f, e) < 0 || (a->mig != NULL && mig_static_take(a->mig, f, e) < 0))
+		return -e->code;
+	if (a->hami != NULL)
+		hami_mode_take(a->hami, f);
+	return 0;
+}
+
 /* Takes the new cards if they differ from the old. No part must ever see a fleet that is gone. */
 static int update_fleet(struct agent *a, const struct inventory *scanned, struct hm_err *e)
 {
@@ -141,10 +151,8 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 		return -e->code;
 	if (a->fleet != NULL && fleet_equal(a->fleet, fresh))
 		return 0;
-	if (resource_take(a->resource, fresh, e) < 0 || (a->mig != NULL && mig_static_take(a->mig, fresh, e) < 0))
+	if (hand_out(a, fresh, e) < 0)
 		return -e->code;
-	if (a->hami != NULL)
-		hami_mode_take(a->hami, fresh);
 	before = a->fleet;
 	a->fleet = HM_STEAL(fresh);
 	if (a->usage != NULL)
@@ -208,10 +216,8 @@ static int on_changed(void *arg, struct hm_err *e)
 {
 	struct agent *a = arg;
 
-	if (a->fleet != NULL && resource_take(a->resource, a->fleet, e) < 0)
+	if (a->fleet != NULL && hand_out(a, a->fleet, e) < 0)
 		return -e->code;
-	if (a->fleet != NULL && a->hami != NULL)
-		hami_mode_take(a->hami, a->fleet);
 	return agent_options_set_log(a->options, e);
 }
 
@@ -251,36 +257,6 @@ static void on_started(void *arg)
 	struct agent *a = arg;
 
 	pod_names_want(a->names);
-}
-
-/* Late binding keeps old libraries that a container has mounted, or may mount: a spec of a container not yet made. */
-static bool library_in_use(const char *path, void *arg)
-{
-	return holders_mounted(arg, path);
-}
-
-/* Classic answers lie in the kubelet's checkpoint and name the library by its path: a container that is between two
- * starts has nothing mounted and still needs it there. */
-static bool any_classic(const struct claims *claims)
-{
-	for (size_t i = 0; i < claims_count(claims); i++)
-		if (claims_at(claims, i)->state != CLAIM_ENDED && claims_at(claims, i)->cdi[0] == '\0')
-			return true;
-	return false;
-}
-
-static void clean_libraries(struct agent *a)
-{
-	hm_auto(holders) *seen = NULL;
-	struct hm_err e;
-
-	if (any_classic(a->claims))
-		return;
-	if (holders_scan("/proc", &seen, &e) < 0) {
-		log_warn("cannot see which libvgpu are in use; all are kept", KV_ERR(&e));
-		return;
-	}
-	library_remove_unused(a->paths.lib.s, a->library, library_in_use, seen);
 }
 
 /* ---- life */
@@ -464,7 +440,7 @@ static int start(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (make_metrics(a, e) < 0)
 		return -e->code;
-	clean_libraries(a);
+	library_clean(&a->paths, a->library, a->claims);
 	return 0;
 }
 
