@@ -425,10 +425,11 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 static int start(struct agent *a, struct hm_err *e)
 {
 	const struct driver_listener listener = { on_scanned, a };
+	const struct driver_place place = { a->options->nvml_library,
+					    agent_is_hami(a->options) ? a->options->hami.driver_root_ctr_path : NULL };
 
 	/* The driver first: its scan takes longest, and runs beside all else. */
-	if (make_loop(a, e) < 0 ||
-	    driver_new(a->loop, a->worker, a->options->nvml_library, &listener, &a->driver, e) < 0)
+	if (make_loop(a, e) < 0 || driver_new(a->loop, a->worker, &place, &listener, &a->driver, e) < 0)
 		return -e->code;
 	if (open_state(a, e) < 0 || make_parts(a, e) < 0)
 		return -e->code;

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/nvml_library.h"
 #include "base/log.h"
 #include "gpu/scan.h"
 
 struct driver {
 	struct loop *loop;
 	struct worker *worker;
-	const char *library;
+	struct driver_place place;
 	struct driver_listener listener;
 	struct loop_timer *next, *watch;
 	bool hung; /* said in the log */
@@ -23,12 +24,22 @@ struct driver {
 	struct hm_err err;
 };
 
+static int open_nvml(struct driver *d)
+{
+	const char *library = d->place.library;
+	char found[PATH_MAX];
+
+	if (library == NULL && nvml_library_find(d->place.root, found))
+		library = found;
+	return gpu_driver_open(library, &d->gpu, &d->err);
+}
+
 static void in_worker(struct worker_job *job)
 {
 	struct driver *d = HM_CONTAINER(job, struct driver, job);
 
 	d->scanned = NULL;
-	if (d->gpu == NULL && gpu_driver_open(d->library, &d->gpu, &d->err) < 0)
+	if (d->gpu == NULL && open_nvml(d) < 0)
 		return;
 	if (gpu_scan(d->gpu, &d->scanned, &d->err) < 0) {
 		/* A reloaded driver is met again only by a new nvmlInit. */
@@ -100,14 +111,14 @@ uint64_t driver_hung_ms(const struct driver *d)
 	return d->hung ? worker_busy_ms(d->worker, loop_now_ms(d->loop)) : 0;
 }
 
-int driver_new(struct loop *l, struct worker *w, const char *nvml_library, const struct driver_listener *listener,
-	       struct driver **out, struct hm_err *e)
+int driver_new(struct loop *l, struct worker *w, const struct driver_place *place,
+	       const struct driver_listener *listener, struct driver **out, struct hm_err *e)
 {
 	struct driver *d = calloc(1, sizeof *d);
 
 	if (d == NULL)
 		return hm_err_set(e, HM_ENOMEM, "driver");
-	*d = (struct driver) { .loop = l, .worker = w, .library = nvml_library, .listener = *listener };
+	*d = (struct driver) { .loop = l, .worker = w, .place = *place, .listener = *listener };
 	d->job = (struct worker_job) { in_worker, on_scanned, NULL };
 	d->close_job = (struct worker_job) { close_in_worker, on_closed, NULL };
 	if (loop_timer_new(l, start, d, &d->next, e) < 0 || loop_timer_new(l, on_watch, d, &d->watch, e) < 0) {

@@ -26,9 +26,15 @@ struct driver_listener {
 struct driver;
 struct gpu_driver;
 
-/* Starts the first scan at once. nvml_library may be NULL; it and the worker are borrowed. */
-int driver_new(struct loop *l, struct worker *w, const char *nvml_library, const struct driver_listener *listener,
-	       struct driver **out, struct hm_err *e) HM_MUST_USE;
+/* Where NVML is; texts may be NULL. */
+struct driver_place {
+	const char *library; /* this one, and no other */
+	const char *root;    /* else the one below this (agent/nvml_library.h), else the loader's */
+};
+
+/* Starts the first scan at once. What `place` names and the worker are borrowed. */
+int driver_new(struct loop *l, struct worker *w, const struct driver_place *place,
+	       const struct driver_listener *listener, struct driver **out, struct hm_err *e) HM_MUST_USE;
 /* No more scans; NVML is closed in the worker, then `closed` is called from the loop. Never, where NVML hangs. */
 void driver_stop(struct driver *d, void (*closed)(void *arg), void *arg);
 /* After worker_free only. Where the worker did not end, the rest is left to the process's end. */

@@ -59,7 +59,7 @@ static int make(struct fixture *f, const char *library, struct hm_err *e)
 
 	if (loop_new(&f->loop, e) < 0 || worker_new(f->loop, &f->worker, e) < 0)
 		return -e->code;
-	return driver_new(f->loop, f->worker, library, &listener, &f->driver, e);
+	return driver_new(f->loop, f->worker, &(struct driver_place) { library, NULL }, &listener, &f->driver, e);
 }
 
 static bool is_closed(const void *arg)
