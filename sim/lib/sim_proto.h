@@ -13,7 +13,7 @@ enum sim_op {
 	SIM_OP_SLEEP,     /* virtual clock: wake me at time `a`, and let it stand until `b` waits are there. No reply */
 	SIM_OP_SYNC,      /* run all engines up to now */
 	/* Control: for the daemon's own user and root. */
-	SIM_OP_XID,        /* card, a: number */
+	SIM_OP_XID,        /* card, a: number, b: GPU instance << 32 | compute instance, all ones: none */
 	SIM_OP_LOST,       /* card */
 	SIM_OP_RECOVER,    /* card */
 	SIM_OP_NVML_ERROR, /* card, text: call, a: code, 0 clears */
@@ -21,6 +21,10 @@ enum sim_op {
 	SIM_OP_RELEASE,    /* card: end its holders. Reply a: how many */
 	SIM_OP_RELOAD,     /* a: nanoseconds without a driver */
 	SIM_OP_STOP,
+	SIM_OP_ECC,    /* card, a: uncorrectable errors that come, and an event */
+	SIM_OP_ROWS,   /* card, a: a row waits to be remapped, b: one could not be */
+	SIM_OP_ACTION, /* card, a: what the driver asks for, NVML_GPU_RECOVERY_ACTION_* */
+	SIM_OP_EVENTS, /* card, a: 0: it tells none from now on */
 	/* MIG. Reply a: an NVML code; b: see each. Of the driver's own root: control as well. */
 	SIM_OP_MIG_MODE,      /* card, a: 1 enable. Reply b: the activation's NVML code */
 	SIM_OP_MIG_CREATE_GI, /* card, a: the driver's profile number, b: first memory slice or SIM_MIG_ANY. b: place */

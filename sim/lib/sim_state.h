@@ -20,7 +20,7 @@
 
 enum {
 	SIM_MAGIC = 0x484d5349, /* "HMSI" */
-	SIM_VERSION = 2,
+	SIM_VERSION = 3,
 	SIM_MAX_CARDS = 16,
 	SIM_MAX_PROCESSES = 256,
 	SIM_MAX_LINKS = 18, /* NVML_NVLINK_MAX_LINKS */
@@ -178,8 +178,13 @@ struct sim_card {
 
 	_Atomic uint32_t lock __attribute__((aligned(64))); /* 0, process number + 1, or SIM_LOCK_DAEMON */
 	_Atomic uint32_t lost;
-	_Atomic uint32_t epoch;      /* from 1; one more each time the card is lost */
-	_Atomic uint64_t used_bytes; /* reserved_bytes + all shares */
+	/* What the card has of errors, until it is reset (recover, a reload of the driver). */
+	_Atomic uint64_t ecc_uncorrected;
+	_Atomic uint32_t rows_pending, rows_failed; /* the failure stays */
+	_Atomic uint32_t action;                    /* NVML_GPU_RECOVERY_ACTION_* */
+	_Atomic uint32_t no_events;                 /* it tells no events */
+	_Atomic uint32_t epoch;                     /* from 1; one more each time the card is lost */
+	_Atomic uint64_t used_bytes;                /* reserved_bytes + all shares */
 	_Atomic uint64_t peak_bytes;
 
 	/* The engine, under lock. */
@@ -215,7 +220,9 @@ struct sim_process {
 
 struct sim_event {
 	_Atomic uint64_t sequence; /* from 1; written last */
-	uint32_t card, xid;
+	uint32_t card;
+	uint32_t xid;                            /* 0: a double-bit ECC error */
+	uint32_t gpu_instance, compute_instance; /* 0xffffffff: the card as a whole */
 	uint64_t at_ns;
 };
 

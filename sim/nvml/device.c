@@ -226,6 +226,31 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsig
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (c->info.ecc == 0)
 		return NVML_ERROR_NOT_SUPPORTED;
-	*count = 0;
+	*count = type == NVML_MEMORY_ERROR_UNCORRECTED ? atomic_load(&c->ecc_uncorrected) : 0;
+	return NVML_SUCCESS;
+}
+
+/* Rows are remapped from Ampere on, pages were retired before. */
+int nvmlDeviceGetRemappedRows(struct nvml_device *device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+			      unsigned *failed)
+{
+	CARD(device, corrected);
+	if (uncorrected == NULL || pending == NULL || failed == NULL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (c->info.ecc == 0 || c->info.architecture < NVML_ARCH_AMPERE)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*corrected = 0;
+	*pending = atomic_load(&c->rows_pending);
+	*failed = atomic_load(&c->rows_failed);
+	*uncorrected = *pending;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetRetiredPagesPendingStatus(struct nvml_device *device, unsigned *pending)
+{
+	CARD(device, pending);
+	if (c->info.ecc == 0 || c->info.architecture >= NVML_ARCH_AMPERE)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*pending = atomic_load(&c->rows_pending);
 	return NVML_SUCCESS;
 }

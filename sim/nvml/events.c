@@ -1,4 +1,4 @@
-/* Event sets: each reads the node's ring of XID events from where it was when it was made. */
+/* Event sets: each reads the node's ring of events from where it was when it was made. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
@@ -14,8 +14,8 @@ enum { MAX_SETS = 64 };
 
 struct nvml_event_set {
 	bool taken;
-	uint32_t cards; /* a bit each that was registered for XID */
-	uint64_t seen;  /* events of the ring before this are done with */
+	uint32_t cards, ecc_cards; /* a bit each that was registered for XID, and for double-bit ECC errors */
+	uint64_t seen;             /* events of the ring before this are done with */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -61,10 +61,17 @@ int nvmlEventSetFree(struct nvml_event_set *set)
 	return NVML_SUCCESS;
 }
 
+static unsigned long long supported(const struct sim_card *c)
+{
+	if (atomic_load(&c->no_events) != 0)
+		return 0;
+	return NVML_EVENT_XID_CRITICAL | (c->info.ecc != 0 ? NVML_EVENT_DOUBLE_BIT_ECC : 0);
+}
+
 int nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, unsigned long long *types)
 {
 	CARD(device, types);
-	*types = NVML_EVENT_XID_CRITICAL;
+	*types = supported(c);
 	return NVML_SUCCESS;
 }
 
@@ -73,8 +80,12 @@ int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long type
 	CARD(device, set);
 	if (!is_set(set))
 		return NVML_ERROR_INVALID_ARGUMENT;
+	if ((types & ~supported(c)) != 0)
+		return NVML_ERROR_NOT_SUPPORTED;
 	if ((types & NVML_EVENT_XID_CRITICAL) != 0)
 		set->cards |= 1U << number;
+	if ((types & NVML_EVENT_DOUBLE_BIT_ECC) != 0)
+		set->ecc_cards |= 1U << number;
 	return NVML_SUCCESS;
 }
 
@@ -90,13 +101,15 @@ static bool take_event(const struct sim_node *n, struct nvml_event_set *set, str
 		bool whole = atomic_load(&event->sequence) == set->seen + 1;
 
 		set->seen++;
-		if (!whole || event->card >= SIM_MAX_CARDS || (set->cards >> event->card & 1) == 0)
+		if (!whole || event->card >= SIM_MAX_CARDS ||
+		    ((event->xid != 0 ? set->cards : set->ecc_cards) >> event->card & 1) == 0)
 			continue;
 		*data = (struct nvml_event_data) { .device = handle_of(event->card),
-						   .type = NVML_EVENT_XID_CRITICAL,
+						   .type = event->xid != 0 ? NVML_EVENT_XID_CRITICAL
+									   : NVML_EVENT_DOUBLE_BIT_ECC,
 						   .data = event->xid,
-						   .gpu_instance = NVML_NO_INSTANCE,
-						   .compute_instance = NVML_NO_INSTANCE };
+						   .gpu_instance = event->gpu_instance,
+						   .compute_instance = event->compute_instance };
 		return true;
 	}
 	return false;

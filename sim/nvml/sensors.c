@@ -1,6 +1,7 @@
 /* Temperature, power and clocks, as functions of how busy the card is; and field values, which repeat them. */
 #include <string.h>
 
+#include "core/num.h"
 #include "sim/nvml/handle.h"
 #include "sim/nvml/utilization.h"
 
@@ -124,6 +125,14 @@ static void set_u32(struct nvml_field_value *v, unsigned value)
 	v->value.ui = value;
 }
 
+static bool tells_action(void)
+{
+	const char *version = sim_node()->driver_version, *dot = strchr(version, '.');
+	uint64_t branch;
+
+	return dot != NULL && num_u64(version, (size_t)(dot - version), 9999, &branch) && branch >= 565;
+}
+
 static int read_field(const struct sim_card *c, struct nvml_field_value *v)
 {
 	switch (v->field) {
@@ -139,6 +148,11 @@ static int read_field(const struct sim_card *c, struct nvml_field_value *v)
 	case NVML_FI_DEV_POWER_MAX_LIMIT:
 	case NVML_FI_DEV_POWER_DEFAULT_LIMIT:
 	case NVML_FI_DEV_POWER_CURRENT_LIMIT: set_u32(v, c->info.power_limit_mw); return NVML_SUCCESS;
+	case NVML_FI_DEV_GET_GPU_RECOVERY_ACTION:
+		if (!tells_action())
+			return NVML_ERROR_NOT_SUPPORTED;
+		set_u32(v, atomic_load(&c->action));
+		return NVML_SUCCESS;
 	case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
 		v->value_type = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
 		v->value.ull = energy_mj(c);

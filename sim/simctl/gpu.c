@@ -129,8 +129,13 @@ static const struct verb {
 	uint32_t op;
 	const char *what; /* the number that follows; NULL: none, or read elsewhere */
 	uint64_t min, max, unit;
+	int more; /* words that may follow */
 } verbs[] = {
-	{ "xid", 1, SIM_OP_XID, "NUMBER", 1, 999, 1 },
+	{ "xid", 1, SIM_OP_XID, "NUMBER", 1, 999, 1, 2 },
+	{ "ecc", 1, SIM_OP_ECC, "COUNT", 1, 1000000, 1 },
+	{ "rows", 2, SIM_OP_ROWS, "PENDING", 0, 1, 1 },
+	{ "action", 1, SIM_OP_ACTION, "NUMBER", 0, 99, 1 },
+	{ "events", 1, SIM_OP_EVENTS, "0 or 1", 0, 1, 1 },
 	{ "lost", 0, SIM_OP_LOST, NULL, 0, 0, 0 },
 	{ "recover", 0, SIM_OP_RECOVER, NULL, 0, 0, 0 },
 	{ "nvml-error", 2, SIM_OP_NVML_ERROR, NULL, 0, 0, 0 },
@@ -138,18 +143,41 @@ static const struct verb {
 	{ "hold", 1, SIM_OP_RELEASE, "MIB", 0, 1 << 24, 1 },
 };
 
+/* What stands behind the first number. */
+static int read_more(const struct simctl *c, struct sim_request *q, struct hm_err *e)
+{
+	uint64_t gpu_instance, compute_instance;
+
+	if (q->op == SIM_OP_ROWS)
+		return number("FAILED", c->words[3], 0, 1, &q->b, e);
+	if (q->op != SIM_OP_XID)
+		return 0;
+	q->b = UINT64_MAX;
+	if (c->word_count == 3)
+		return 0;
+	if (c->word_count != 5)
+		return hm_err_set(e, HM_EINVAL, "gpu N xid NUMBER [GI CI]: both or none; see --help");
+	if (number("GI", c->words[3], 0, 255, &gpu_instance, e) < 0 ||
+	    number("CI", c->words[4], 0, 255, &compute_instance, e) < 0)
+		return -e->code;
+	q->b = gpu_instance << 32 | compute_instance;
+	return 0;
+}
+
 static int run_verb(const struct simctl *c, const struct verb *v, unsigned card, struct hm_err *e)
 {
 	struct sim_request q = { .op = v->op, .card = card };
 	struct sim_reply reply;
 	int r = 0;
 
-	if (c->word_count - 2 != v->words)
+	if (c->word_count - 2 < v->words || c->word_count - 2 > v->words + v->more)
 		return hm_err_set(e, HM_EINVAL, "gpu N %s takes %d more words; see --help", v->name, v->words);
 	if (v->what != NULL)
 		r = number(v->what, c->words[2], v->min, v->max, &q.a, e);
 	else if (v->op == SIM_OP_NVML_ERROR)
 		r = nvml_error(c, &q, e);
+	if (r == 0)
+		r = read_more(c, &q, e);
 	if (r < 0)
 		return r;
 	if (v->op == SIM_OP_RELEASE)

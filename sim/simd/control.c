@@ -18,7 +18,8 @@ static void fail(struct sim_reply *r, const char *text)
 	hm_fmt(r->text, sizeof r->text, "%s", text);
 }
 
-static void post_xid(struct server *s, unsigned card, uint32_t xid)
+/* xid 0: a double-bit ECC error; instances as SIM_OP_XID's b. */
+static void post_event(struct server *s, unsigned card, uint32_t xid, uint64_t instances)
 {
 	struct sim_node *n = s->node;
 	uint64_t head = atomic_load(&n->event_head);
@@ -27,6 +28,8 @@ static void post_xid(struct server *s, unsigned card, uint32_t xid)
 	atomic_store(&event->sequence, 0);
 	event->card = card;
 	event->xid = xid;
+	event->gpu_instance = (uint32_t)(instances >> 32);
+	event->compute_instance = (uint32_t)instances;
 	event->at_ns = sim_clock_now(n);
 	atomic_store(&event->sequence, head + 1);
 	atomic_store(&n->event_head, head + 1);
@@ -60,8 +63,16 @@ static void lose_card(struct server *s, unsigned card, struct sim_reply *r)
 	}
 	atomic_store(&s->node->cards[card].lost, 1);
 	drop_card(s, card);
-	post_xid(s, card, 79); /* "GPU has fallen off the bus" */
+	post_event(s, card, 79, UINT64_MAX); /* "GPU has fallen off the bus" */
 	clock_turn(s);
+}
+
+static void reset_card(struct sim_card *c)
+{
+	atomic_store(&c->lost, 0);
+	atomic_store(&c->ecc_uncorrected, 0);
+	atomic_store(&c->rows_pending, 0);
+	atomic_store(&c->action, 0);
 }
 
 static void set_fault(struct server *s, const struct sim_request *q, struct sim_reply *r)
@@ -111,7 +122,7 @@ static void reload_driver(struct server *s, uint64_t down_ns)
 	LIST_FOR_EACH (&s->clients, l)
 		server_end_process(s, HM_CONTAINER(l, struct client, on));
 	for (unsigned i = 0; i < s->node->card_count; i++) {
-		atomic_store(&s->node->cards[i].lost, 0);
+		reset_card(&s->node->cards[i]);
 		sim_mig_reset(&s->node->cards[i]);
 	}
 	log_info("driver unloaded", KV_U64("back_in_ms", down_ns / 1000000));
@@ -130,9 +141,19 @@ void control_run(struct server *s, const struct sim_request *q, struct sim_reply
 		return;
 	}
 	switch (q->op) {
-	case SIM_OP_XID: post_xid(s, q->card, (uint32_t)q->a); break;
+	case SIM_OP_XID: post_event(s, q->card, (uint32_t)q->a, q->b); break;
 	case SIM_OP_LOST: lose_card(s, q->card, r); break;
-	case SIM_OP_RECOVER: atomic_store(&card->lost, 0); break;
+	case SIM_OP_RECOVER: reset_card(card); break;
+	case SIM_OP_ECC:
+		atomic_fetch_add(&card->ecc_uncorrected, q->a);
+		post_event(s, q->card, 0, UINT64_MAX);
+		break;
+	case SIM_OP_ROWS:
+		atomic_store(&card->rows_pending, q->a != 0);
+		atomic_store(&card->rows_failed, q->b != 0);
+		break;
+	case SIM_OP_ACTION: atomic_store(&card->action, (uint32_t)q->a); break;
+	case SIM_OP_EVENTS: atomic_store(&card->no_events, q->a == 0); break;
 	case SIM_OP_NVML_ERROR: set_fault(s, q, r); break;
 	case SIM_OP_NVML_HANG: atomic_store(&card->hang_until_ns, q->a == 0 ? 0 : sim_monotonic_ns() + q->a); break;
 	case SIM_OP_RELEASE: release_holders(s, q->card, r); break;

@@ -152,7 +152,15 @@ enum nvml_field {
 	NVML_FI_DEV_POWER_MAX_LIMIT = 188,
 	NVML_FI_DEV_POWER_DEFAULT_LIMIT = 189,
 	NVML_FI_DEV_POWER_CURRENT_LIMIT = 190,
+	NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230, /* enum nvml_recovery; drivers since R565 */
 	NVML_FI_MAX = 308
+};
+enum nvml_recovery {
+	NVML_GPU_RECOVERY_ACTION_NONE,
+	NVML_GPU_RECOVERY_ACTION_GPU_RESET,
+	NVML_GPU_RECOVERY_ACTION_NODE_REBOOT,
+	NVML_GPU_RECOVERY_ACTION_DRAIN_P2P,
+	NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET
 };
 /* Event types of an nvmlEventSet: bits. */
 #define NVML_EVENT_SINGLE_BIT_ECC 0x1ULL
@@ -479,6 +487,9 @@ int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned clock, unsign
 int nvmlDeviceGetApplicationsClock(struct nvml_device *device, unsigned clock, unsigned *mhz);
 int nvmlDeviceGetPerformanceState(struct nvml_device *device, unsigned *state);
 int nvmlDeviceGetEccMode(struct nvml_device *device, unsigned *current, unsigned *pending);
+int nvmlDeviceGetRemappedRows(struct nvml_device *device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+			      unsigned *failed);
+int nvmlDeviceGetRetiredPagesPendingStatus(struct nvml_device *device, unsigned *pending);
 int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsigned counter, unsigned long long *count);
 int nvmlDeviceGetPersistenceMode(struct nvml_device *device, unsigned *mode);
 int nvmlDeviceGetComputeMode(struct nvml_device *device, unsigned *mode);
