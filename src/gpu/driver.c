@@ -126,6 +126,7 @@ void gpu_driver_close(struct gpu_driver *d)
 {
 	if (d == NULL)
 		return;
+	driver_free_events(d);
 	if (d->initialised)
 		(void)d->nvmlShutdown(); /* nothing to do about its failure */
 	if (d->library != NULL)

@@ -11,7 +11,8 @@
 struct gpu_driver {
 	void *library;
 	bool initialised;
-	char *sysfs; /* owned; root of /sys/bus/pci/devices */
+	char *sysfs;               /* owned; root of /sys/bus/pci/devices */
+	struct event_sets *events; /* owned; NULL until they are asked for (events.c) */
 #define X(call, core) __typeof__(call) *call;
 #include "gpu/nvml_calls.def"
 #undef X
@@ -34,6 +35,9 @@ bool driver_plain_word(const char *text, size_t cap);
 
 /* What MIG makes of a card: profiles, and devices while its mode is on. What cannot be read is left out. */
 void mig_read(struct gpu_driver *d, struct nvml_device *handle, struct card *card);
+
+/* Before nvmlShutdown: gives the driver its event sets back. */
+void driver_free_events(struct gpu_driver *d);
 
 /* Fills the links of an inventory whose cards are done; handles[i] is card i. What cannot be read is LINK_NONE. */
 void links_read(struct gpu_driver *d, struct nvml_device *const *handles, struct inventory *inv);

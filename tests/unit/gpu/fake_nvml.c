@@ -297,4 +297,113 @@ int nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device, struct nvm
 									      .sm = uses[i].sm };
 	return result;
 }
+
+/* ---- events: a set is the card that was registered with it last */
+
+struct nvml_event_set {
+	struct fake_card *card;
+	bool taken;
+};
+
+int nvmlEventSetCreate(struct nvml_event_set **set)
+{
+	static struct nvml_event_set sets[FAKE_CARDS];
+
+	FAULT(NULL);
+	for (unsigned i = 0; i < FAKE_CARDS; i++) {
+		if (sets[i].taken)
+			continue;
+		sets[i] = (struct nvml_event_set) { NULL, true };
+		*set = &sets[i];
+		fake.event_sets++;
+		return NVML_SUCCESS;
+	}
+	return NVML_ERROR_MEMORY;
+}
+
+int nvmlEventSetFree(struct nvml_event_set *set)
+{
+	set->taken = false;
+	fake.event_sets--;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, unsigned long long *types)
+{
+	FAULT(device);
+	*types = card_of(device)->event_types;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long types, struct nvml_event_set *set)
+{
+	FAULT(device);
+	if ((types & ~card_of(device)->event_types) != 0)
+		return NVML_ERROR_NOT_SUPPORTED;
+	set->card = card_of(device);
+	return NVML_SUCCESS;
+}
+
+int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data, unsigned timeout_ms)
+{
+	struct fake_card *c = set->card;
+	struct nvml_device *device = (struct nvml_device *)(void *)c;
+
+	fake.event_waits++;
+	if (timeout_ms > 0)
+		return NVML_ERROR_INVALID_ARGUMENT; /* nobody may wait */
+	FAULT(device);
+	if (c->event_next == c->event_count)
+		return NVML_ERROR_TIMEOUT;
+	*data = (struct nvml_event_data) { device, c->events[c->event_next].type, c->events[c->event_next].data,
+					   c->events[c->event_next].gpu_instance,
+					   c->events[c->event_next].compute_instance };
+	c->event_next++;
+	return NVML_SUCCESS;
+}
+
+/* ---- what a card says of itself */
+
+int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values)
+{
+	FAULT(device);
+	for (int i = 0; i < count; i++) {
+		bool known = values[i].field == 230 && card_of(device)->action >= 0;
+
+		values[i].result = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+		values[i].value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+		values[i].value.ui = known ? (unsigned)card_of(device)->action : 0;
+	}
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetRemappedRows(struct nvml_device *device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+			      unsigned *failed)
+{
+	FAULT(device);
+	if (card_of(device)->retires_pages)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*corrected = *uncorrected = 1;
+	*pending = card_of(device)->rows_pending;
+	*failed = card_of(device)->rows_failed;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetRetiredPagesPendingStatus(struct nvml_device *device, unsigned *pending)
+{
+	FAULT(device);
+	if (!card_of(device)->retires_pages)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*pending = card_of(device)->rows_pending;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned type, unsigned counter, unsigned long long *count)
+{
+	FAULT(device);
+	if (type != NVML_MEMORY_ERROR_UNCORRECTED || counter != NVML_VOLATILE_ECC)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = card_of(device)->ecc_uncorrected;
+	return NVML_SUCCESS;
+}
 #endif

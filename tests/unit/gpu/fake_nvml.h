@@ -5,7 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FAKE_CARDS = 20, FAKE_LINKS = 18, FAKE_PROCESSES = 300, FAKE_FAULTS = 4, FAKE_PROFILES = 8, FAKE_MIGS = 7 };
+enum {
+	FAKE_EVENTS = 8,
+	FAKE_CARDS = 20,
+	FAKE_LINKS = 18,
+	FAKE_PROCESSES = 300,
+	FAKE_FAULTS = 4,
+	FAKE_PROFILES = 8,
+	FAKE_MIGS = 7
+};
 
 struct fake_link {
 	int to; /* card, -1: a switch, -2: unknown end, -3: the link is off */
@@ -49,6 +57,16 @@ struct fake_card {
 	unsigned use_count;
 	bool keeps_old; /* samples older than asked for are given too, as some drivers do */
 	unsigned use_calls;
+	unsigned long long event_types; /* that it supports */
+	struct {
+		unsigned long long type, data;
+		unsigned gpu_instance, compute_instance;
+	} events[FAKE_EVENTS]; /* to come */
+	unsigned event_count, event_next;
+	int action; /* the recovery action; negative: not told */
+	unsigned rows_pending, rows_failed;
+	bool retires_pages; /* in place of remapping rows */
+	unsigned long long ecc_uncorrected;
 };
 
 struct fake {
@@ -60,7 +78,9 @@ struct fake {
 		int card; /* -1: any */
 		int result;
 	} faults[FAKE_FAULTS];
-	int inits; /* nvmlInit less nvmlShutdown */
+	int inits;      /* nvmlInit less nvmlShutdown */
+	int event_sets; /* made less freed */
+	int event_waits;
 };
 
 /* Between the fake's files: an injected result for a call on a card; the UUID of a MIG device's handle, -1: it is none.

@@ -45,6 +45,8 @@ static inline void fake_node(struct fake *fake, unsigned count)
 		c->reserved = 500ull << 20;
 		c->used = 1000ull << 20;
 		c->numa_mask = 1ul << (i % 2);
+		c->event_types = 1 | 2 | 8; /* single and double-bit ECC, Xid */
+		c->action = -1;
 		for (unsigned j = 0; j < FAKE_LINKS; j++)
 			c->links[j].to = -3;
 	}
