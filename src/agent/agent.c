@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/card_checks.h"
 #include "agent/card_usage.h"
 #include "agent/claims.h"
 #include "agent/cluster.h"
@@ -55,6 +56,7 @@ struct agent {
 	struct pending *pending;
 	struct edits *edits;
 	struct fleet *fleet;
+	struct card_checks *checks;
 	struct cluster *cluster;
 	struct hami_hook *hook; /* NULL: not in mode hami */
 	struct hami_mode *hami; /* NULL: another mode */
@@ -141,14 +143,12 @@ static int hand_out(struct agent *a, const struct fleet *f, struct hm_err *e)
 	return 0;
 }
 
-/* Takes the new cards if they differ from the old. No part must ever see a fleet that is gone. */
-static int update_fleet(struct agent *a, const struct inventory *scanned, struct hm_err *e)
+/* Takes the new cards if they differ from the old: then 1. No part must ever see a fleet that is gone. */
+static int take_fleet(struct agent *a, struct fleet *take_fresh, struct hm_err *e)
 {
 	hm_auto(fleet) *before = NULL;
-	hm_auto(fleet) *fresh = NULL;
+	hm_auto(fleet) *fresh = take_fresh;
 
-	if (fleet_new(a->fleet, scanned, &fresh, e) < 0)
-		return -e->code;
 	if (a->fleet != NULL && fleet_equal(a->fleet, fresh))
 		return 0;
 	if (hand_out(a, fresh, e) < 0)
@@ -157,6 +157,29 @@ static int update_fleet(struct agent *a, const struct inventory *scanned, struct
 	a->fleet = HM_STEAL(fresh);
 	if (a->usage != NULL)
 		card_usage_set_cards(a->usage, fleet_inventory(a->fleet));
+	return 1;
+}
+
+static void on_health_changed(void *arg)
+{
+	struct agent *a = arg;
+	struct fleet *fresh = NULL;
+	struct hm_err e;
+
+	if (!a->stopping && a->fleet != NULL &&
+	    (card_checks_judge(a->checks, a->fleet, &fresh, &e) < 0 || take_fleet(a, fresh, &e) < 0))
+		log_error("cannot say that the health of a card changed", KV_ERR(&e));
+}
+
+static int update_fleet(struct agent *a, const struct inventory *scanned, struct hm_err *e)
+{
+	struct fleet *fresh = NULL;
+	int r = card_checks_scanned(a->checks, a->fleet, scanned, &fresh, e);
+
+	if (r == 0)
+		r = take_fleet(a, fresh, e);
+	if (r <= 0)
+		return r;
 	log_left_out(scanned);
 	if (fleet_inventory(a->fleet)->count == 0)
 		log_warn("no GPU was found on this node: nothing is offered");
@@ -320,7 +343,8 @@ static int make_single(struct agent *a, struct offer **offer, struct hm_err *e)
 
 static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
 {
-	const struct hami_mode_config hami = { a->options, &a->paths, a->claims, a->cluster };
+	const struct hami_mode_config hami = { a->options, &a->paths, a->claims, a->cluster,
+					       card_checks_health(a->checks) };
 
 	if (!agent_is_hami(a->options))
 		return offer_slices_new(a->options, &a->paths, a->claims, out, e);
@@ -367,6 +391,14 @@ static int make_cluster(struct agent *a, struct hm_err *e)
 	return cluster_new(a->loop, &config, &a->cluster, e);
 }
 
+static int make_checks(struct agent *a, struct hm_err *e)
+{
+	const struct card_checks_config config = { a->options, a->worker,         a->driver, a->claims,
+						   a->cluster, on_health_changed, a };
+
+	return card_checks_new(a->loop, &config, &a->checks, e);
+}
+
 static int make_parts(struct agent *a, struct hm_err *e)
 {
 	const char *monitor_dir = a->hook != NULL ? hami_hook_monitor_dir(a->hook) : a->options->hami_monitor_dir;
@@ -379,7 +411,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 		.proc = "/proc", .paths = &a->paths, .claims = a->claims, .driver = a->driver, .worker = a->worker
 	};
 
-	if (make_cluster(a, e) < 0 || make_resource(a, e) < 0 ||
+	if (make_cluster(a, e) < 0 || make_checks(a, e) < 0 || make_resource(a, e) < 0 ||
 	    pod_names_new(a->loop, a->paths.pod_resources.s, a->mig != NULL ? NULL : a->options->resource_name,
 			  a->claims, &a->names, e) < 0)
 		return -e->code;
@@ -462,6 +494,7 @@ static bool take_down(struct agent *a)
 	reconcile_free(a->reconcile);
 	pod_names_free(a->names);
 	sampler_free(a->sampler);
+	card_checks_free(a->checks);
 	driver_free(a->driver, ended);
 	cluster_free(a->cluster);
 	fleet_free(a->fleet);

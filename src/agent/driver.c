@@ -13,7 +13,8 @@ struct driver {
 	struct driver_place place;
 	struct driver_listener listener;
 	struct loop_timer *next, *watch;
-	bool hung; /* said in the log */
+	bool hung;         /* said in the log */
+	uint64_t begun_ms; /* the last scan */
 	bool stopping;
 	void (*closed)(void *arg);
 	void *closed_arg;
@@ -51,6 +52,7 @@ static void start(void *arg)
 {
 	struct driver *d = arg;
 
+	d->begun_ms = loop_now_ms(d->loop);
 	worker_submit(d->worker, &d->job);
 	loop_timer_arm(d->watch, DRIVER_HANG_MS);
 }
@@ -99,6 +101,14 @@ void driver_stop(struct driver *d, void (*closed)(void *arg), void *arg)
 	d->closed = closed;
 	d->closed_arg = arg;
 	worker_submit(d->worker, &d->close_job);
+}
+
+void driver_scan_soon(struct driver *d)
+{
+	uint64_t since = loop_now_ms(d->loop) - d->begun_ms;
+
+	if (!d->job.pending && !d->stopping)
+		loop_timer_arm(d->next, since < DRIVER_RETRY_MS ? DRIVER_RETRY_MS - since : 0);
 }
 
 struct gpu_driver *driver_gpu(const struct driver *d)

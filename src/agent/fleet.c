@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/card_health.h"
 #include "core/fmt.h"
 
 struct fleet {
 	struct inventory *inventory;
-	bool healthy[HM_MAX_CARDS]; /* by place in the inventory */
+	/* By place in the inventory: the last scan saw it; and it is not sick either. */
+	bool seen[HM_MAX_CARDS], healthy[HM_MAX_CARDS];
 };
 
 /* Where each card of the union comes from. */
@@ -44,12 +46,9 @@ static int fill(struct inventory *inv, const struct source *from, size_t n, stru
 	return 0;
 }
 
-int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out, struct hm_err *e)
+static int make(const struct source *from, size_t n, const struct inventory *told, struct fleet **out, struct hm_err *e)
 {
 	hm_auto(fleet) *f = calloc(1, sizeof *f);
-	struct source from[HM_MAX_CARDS];
-	size_t n = choose(before, scanned, from);
-	const struct inventory *told = scanned != NULL ? scanned : before != NULL ? before->inventory : NULL;
 
 	if (f == NULL || (f->inventory = inventory_new()) == NULL)
 		return hm_err_set(e, HM_ENOMEM, "cards of the node");
@@ -59,9 +58,40 @@ int fleet_new(const struct fleet *before, const struct inventory *scanned, struc
 		memcpy(f->inventory->driver_version, told->driver_version, sizeof told->driver_version);
 		f->inventory->cuda_version = told->cuda_version;
 	}
-	for (size_t i = 0; i < n; i++)
-		f->healthy[i] = from[i].in == scanned;
 	*out = HM_STEAL(f);
+	return 0;
+}
+
+static void judge(struct fleet *f, const struct card_health *health)
+{
+	for (size_t i = 0; i < f->inventory->count; i++)
+		f->healthy[i] =
+			f->seen[i] && (health == NULL || !card_health_is_sick(health, f->inventory->cards[i].uuid));
+}
+
+int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out, struct hm_err *e)
+{
+	struct source from[HM_MAX_CARDS];
+	size_t n = choose(before, scanned, from);
+
+	if (make(from, n, scanned != NULL ? scanned : before != NULL ? before->inventory : NULL, out, e) < 0)
+		return -e->code;
+	for (size_t i = 0; i < n; i++)
+		(*out)->seen[i] = from[i].in == scanned;
+	judge(*out, NULL);
+	return 0;
+}
+
+int fleet_judge(const struct fleet *f, const struct card_health *health, struct fleet **out, struct hm_err *e)
+{
+	struct source from[HM_MAX_CARDS];
+
+	for (size_t i = 0; i < f->inventory->count; i++)
+		from[i] = (struct source) { f->inventory, i };
+	if (make(from, f->inventory->count, f->inventory, out, e) < 0)
+		return -e->code;
+	memcpy((*out)->seen, f->seen, sizeof f->seen);
+	judge(*out, health);
 	return 0;
 }
 

@@ -10,11 +10,15 @@
 #include "kubelet/device_plugin.h"
 #include "model/inventory.h"
 
+struct card_health;
 struct fleet;
 
 /* `before` may be NULL; `scanned` NULL: no card answers any more. */
 int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out,
 	      struct hm_err *e) HM_MUST_USE;
+/* The same cards; those that `health` calls sick are unhealthy (NULL: none is). */
+int fleet_judge(const struct fleet *f, const struct card_health *health, struct fleet **out,
+		struct hm_err *e) HM_MUST_USE;
 void fleet_free(struct fleet *f);
 HM_DEFINE_AUTO(fleet, fleet_free);
 

@@ -43,6 +43,18 @@ static void tell_asymmetry(struct hami_mode *m, bool asymmetric)
 	m->asymmetry_told = asymmetric;
 }
 
+/* A Node without sick cards has no such annotation, unless it had one. */
+static void health_text(const struct hami_mode *m, struct str *out)
+{
+	const struct node_view *view = node_object_view(m->node);
+
+	if (m->config.cards == NULL)
+		return;
+	card_health_json(m->config.cards, out);
+	if (strcmp(str_text(out), "[]") == 0 && (view == NULL || view->annotations[NODE_HEALTH] == NULL))
+		str_clear(out);
+}
+
 /* Without a score the cards are registered all the same. */
 static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
 {
@@ -52,6 +64,7 @@ static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
 
 	if (hami_cards_register_text(m->fleet, o, NULL, &out->texts[NODE_REGISTER], e) < 0)
 		return -e->code;
+	health_text(m, &out->texts[NODE_HEALTH]);
 	if (!o->hami.topology_score)
 		return 0;
 	if (hami_cards_score_text(m->fleet, &o->hami, &out->texts[NODE_SCORE], &asymmetric, e) == 0) {

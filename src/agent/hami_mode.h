@@ -3,6 +3,7 @@
 #ifndef HM_AGENT_HAMI_MODE_H
 #define HM_AGENT_HAMI_MODE_H
 
+#include "agent/card_health.h"
 #include "agent/card_pause.h"
 #include "agent/claims.h"
 #include "agent/cluster.h"
@@ -22,7 +23,8 @@ struct hami_mode_config {
 	const struct agent_options *options;
 	const struct agent_paths *paths;
 	struct claims *claims;
-	struct cluster *cluster; /* on */
+	struct cluster *cluster;         /* on */
+	const struct card_health *cards; /* NULL: no health checks */
 };
 
 struct hami_mode;

@@ -15,7 +15,7 @@
 #include "kube/patch.h"
 
 /* Annotations that we read. */
-enum node_annotation { NODE_REGISTER, NODE_SCORE, NODE_HANDSHAKE, NODE_LOCK, NODE_ANNOTATION_COUNT };
+enum node_annotation { NODE_REGISTER, NODE_SCORE, NODE_HEALTH, NODE_HANDSHAKE, NODE_LOCK, NODE_ANNOTATION_COUNT };
 
 /* A snapshot; texts are good until the next change. */
 struct node_view {

@@ -30,6 +30,7 @@ struct publish {
 static const char *const keys[NODE_ANNOTATION_COUNT] = {
 	[NODE_REGISTER] = HAMI_NODE_REGISTER,
 	[NODE_SCORE] = HAMI_NODE_SCORE,
+	[NODE_HEALTH] = HAMI_NODE_HEALTH,
 };
 
 static void texts_fini(struct publish_texts *t)

@@ -8,7 +8,8 @@
 #define HAMI_NODE_SCORE "hami.io/node-nvidia-score"
 #define HAMI_NODE_HANDSHAKE "hami.io/node-handshake" /* the scheduler's alone since v2.8 */
 #define HAMI_NODE_LOCK "hami.io/mutex.lock"
-#define HAMI_NODE_CORDON "hami.io/device-cordon" /* GPU UUIDs, comma between; the scheduler's to obey */
+#define HAMI_NODE_HEALTH "hami.io/node-nvidia-health" /* ours: the sick cards, and why */
+#define HAMI_NODE_CORDON "hami.io/device-cordon"      /* GPU UUIDs, comma between; the scheduler's to obey */
 
 /* Annotations of a pod. */
 #define HAMI_POD_TO_ALLOCATE "hami.io/vgpu-devices-to-allocate"

@@ -83,8 +83,13 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **device)
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device);
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
-	(void)uuid, (void)device;
-	return NVML_ERROR_NOT_FOUND;
+	size_t n = strlen(uuid);
+	int card = n < 2 ? -1 : (uuid[n - 2] - '0') * 10 + uuid[n - 1] - '0';
+
+	if (card < 0 || card >= now.cards)
+		return NVML_ERROR_NOT_FOUND;
+	*device = (struct nvml_device *)(long)(card + 1);
+	return card == now.lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned length);

@@ -171,7 +171,12 @@ def test_memory_that_does_not_fit_is_refused_with_both_numbers(kubelet, agent):
     assert UUIDS[0] in agent.log() and "5000 MiB" in agent.log() and "16384 MiB" in agent.log()
 
 
-def test_a_lost_card_is_unhealthy_and_comes_back(node, kubelet):
+def test_a_lost_card_is_unhealthy_and_comes_back(kubelet, agent):
+    node = agent
+    kubelet.start()
+    agent.start("--health-recovery-seconds=1")
+    kubelet.wait_registered()
+    kubelet.devices()
     node.set_nvml(lost=1)
     devices = kubelet.devices(8)
     assert {d.ID for d in devices if d.health == "Unhealthy"} == set(ids(1, 0, 1, 2, 3))
@@ -181,6 +186,8 @@ def test_a_lost_card_is_unhealthy_and_comes_back(node, kubelet):
     node.set_nvml(ready=0)
     assert {d.health for d in kubelet.devices(8)} == {"Unhealthy"}
     node.set_nvml()
+    # The driver is back: its cards are, but the one that was lost before has to be well for a while.
+    assert {d.ID for d in kubelet.devices(8) if d.health == "Healthy"} == set(ids(0, 0, 1, 2, 3))
     assert {d.health for d in kubelet.devices(8)} == {"Healthy"}
 
 

@@ -125,7 +125,7 @@ def test_the_kubelets_list_is_hamis(cluster, start, kubelet):
 
 def test_a_sick_card_is_in_the_annotation_as_soon_as_in_the_list(cluster, start, kubelet, agent):
     cluster.make_node()
-    start()
+    start("--health-recovery-seconds=1")
     cluster.wait_register(registered(True, True))
     for lost, want in ((1, registered(True, False)), (-1, registered(True, True))):
         agent.set_nvml(lost=lost)

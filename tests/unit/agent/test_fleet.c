@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/card_health.h"
 #include "harness/sweep.h"
 #include "harness/unit.h"
 #include "unit/model/make_inventory.h"
@@ -61,6 +62,39 @@ static void a_lost_card_stays_unhealthy_until_it_is_back(void **state)
 	assert_string_equal(cards(none), "0- 1- 2-");
 }
 
+static void on_turned(void *arg, const struct card_state *s)
+{
+	(void)arg, (void)s;
+}
+
+static void a_sick_card_is_unhealthy_though_it_is_seen(void **state)
+{
+	const struct gpu_event xid = { .kind = GPU_EVENT_XID, .xid = 79, .count = 1 };
+	const struct card_listener listener = { on_turned, NULL };
+	hm_auto(inventory) *all = make_inventory(3, 1000), *two = make_inventory(3, 1000);
+	hm_auto(card_health) *health = NULL;
+	hm_auto(fleet) *first = next(NULL, all);
+	hm_auto(fleet) *sick = NULL;
+	hm_auto(fleet) *well = NULL;
+	struct health_policy policy;
+	struct hm_err e;
+
+	(void)state;
+	health_policy_init(&policy, NULL, NULL, NULL, NULL);
+	assert_int_equal(card_health_new(&policy, 1, &listener, &health, &e), 0);
+	card_health_scanned(health, all, (struct card_now) { 1, 1 });
+	card_health_note(health, all->cards[1].uuid, &xid, 1, NULL, true, (struct card_now) { 1, 1 });
+	assert_int_equal(fleet_judge(first, health, &sick, &e), 0);
+	assert_string_equal(cards(sick), "0+ 1- 2+");
+	assert_string_equal(cards(first), "0+ 1+ 2+");
+	assert_false(fleet_equal(first, sick));
+	/* What is seen is not forgotten, nor what is not. */
+	drop(two, 2);
+	hm_auto(fleet) *lost = next(sick, two);
+	assert_int_equal(fleet_judge(lost, NULL, &well, &e), 0);
+	assert_string_equal(cards(well), "0+ 1+ 2-");
+}
+
 static void no_driver_at_first_is_no_card(void **state)
 {
 	hm_auto(fleet) *f = next(NULL, NULL);
@@ -86,9 +120,12 @@ static int scenario(void *arg)
 {
 	hm_auto(fleet) *f = NULL;
 	hm_auto(fleet) *g = NULL;
+	hm_auto(fleet) *h = NULL;
 	struct hm_err e;
 
-	return fleet_new(NULL, arg, &f, &e) < 0 || fleet_new(f, NULL, &g, &e) < 0 ? -1 : 0;
+	return fleet_new(NULL, arg, &f, &e) < 0 || fleet_new(f, NULL, &g, &e) < 0 || fleet_judge(g, NULL, &h, &e) < 0
+		       ? -1
+		       : 0;
 }
 
 static void allocation_failures(void **state)
@@ -103,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lost_card_stays_unhealthy_until_it_is_back),
+		cmocka_unit_test(a_sick_card_is_unhealthy_though_it_is_seen),
 		cmocka_unit_test(no_driver_at_first_is_no_card),
 		cmocka_unit_test(never_more_cards_than_a_node_may_have),
 		cmocka_unit_test(allocation_failures),
