@@ -24,7 +24,7 @@ struct lock_release {
 	char value[600];               /* the lock that `since_ms` is about */
 	uint64_t since_ms;             /* first seen */
 	uint64_t asked_ms;
-	char refreshed_for[POD_UID_BYTES]; /* the last pod for which the Node was asked for */
+	char refreshed_for[POD_UID_BYTES]; /* the last pod for which the Node was asked for, or its lock removed */
 	struct lock_release_stats stats;
 };
 
@@ -178,10 +178,12 @@ static void look_at_lock(struct lock_release *r, const char *value)
 		return;
 	}
 	v = pods_find_name(r->config.pods, lock.pod_namespace, lock.pod_name);
-	if (v == NULL)
+	if (v == NULL) {
 		ask(r, &lock);
-	else if (is_through(r, v))
+	} else if (is_through(r, v)) {
+		hm_fmt(r->refreshed_for, sizeof r->refreshed_for, "%s", v->uid);
 		release(r, v->terminal ? "its pod has ended" : "its pod has its devices");
+	}
 }
 
 static void look(struct lock_release *r)
