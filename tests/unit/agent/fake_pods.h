@@ -7,20 +7,21 @@
 #include "fake_kube.h"
 
 /* A pod of namespace "ns" with UID "uid-<name>" on node-1. `asks`: digits, devices of each container c0, c1, ...;
- * `phase`: of the pod; `marks`: annotations behind the device text, as 'key':'value', or "". */
+ * `phase`: of the pod; `marks`: annotations, as 'key':'value', or "": they win over those that are there anyway. */
 static inline void tell_pod(const char *name, const char *asks, const char *phase, const char *allocated,
 			    const char *marks)
 {
 	hm_auto_str text = { 0 };
 	static unsigned version = 1;
 
+	/* The first of a name counts. */
 	str_addf(&text,
-		 "{'metadata':{'name':'%s','namespace':'ns','uid':'uid-%s','resourceVersion':'%u','annotations':{"
+		 "{'metadata':{'name':'%s','namespace':'ns','uid':'uid-%s','resourceVersion':'%u','annotations':{%s%s"
 		 "'hami.io/vgpu-node':'node-1','hami.io/vgpu-time':'1787293239'",
-		 name, name, version++);
+		 name, name, version++, marks, marks[0] != '\0' ? "," : "");
 	if (allocated != NULL)
 		str_addf(&text, ",'hami.io/vgpu-devices-allocated':'%s'", allocated);
-	str_addf(&text, "%s%s}},'spec':{'nodeName':'node-1','containers':[", marks[0] != '\0' ? "," : "", marks);
+	str_add(&text, "}},'spec':{'nodeName':'node-1','containers':[");
 	for (size_t i = 0; asks[i] != '\0'; i++)
 		str_addf(&text, "%s{'name':'c%zu','resources':{'limits':{'nvidia.com/gpu':'%c'}}}", i > 0 ? "," : "", i,
 			 asks[i]);
