@@ -1,6 +1,7 @@
 """Late binding under HAMi's resources, whole: hami-simkubelet, the stand-in API server, our agent, and what a program inside
 the container sees. What the annotation says is what is seen, whatever else happens."""
 import json
+import os
 import random
 import shutil
 import signal
@@ -412,3 +413,32 @@ def test_the_lock_of_a_pod_that_is_being_bound_stays_and_of_one_that_is_gone_goe
     assert LOCK in node.node_annotations()
     node.api.delete("pods", "default", "coming")
     wait_until("the lock is released", 30, lambda: LOCK not in node.node_annotations())
+
+
+# ---- many at once
+
+def test_a_thousand_pods_bound_in_crowds_are_never_swapped(node):
+    """Equal counts, different memory and cards, started in another order than bound, and told to us before, while or after
+    the kubelet asks: each container sees its own. Each crowd of 18 holds 153 pairs that could be swapped."""
+    cards = node.uuids()
+    dice = random.Random(time.time_ns())
+    done = crowd = 0
+    while done < int(os.environ.get("HAMI_LATE_PODS", "1000")):
+        crowd += 1
+        want = {f"p{crowd}-{i}": (dice.choice(cards), 100 + 17 * i + crowd) for i in range(18)}
+        manifests = {name: node.bind(Pod.one(name, [PROBE, "info"]), [[(*share, 0)]]) for name, share in want.items()}
+        late = dice.sample(sorted(want), 6)
+        for name in late:
+            node.api.delete("pods", "default", name)
+        order = sorted(want, key=lambda _: dice.random())
+        for i, name in enumerate(order):
+            node.run(manifests[name])
+            if i % 3 == 0 and late:
+                node.api.put_tree("pods", "default", manifests[late.pop()])
+            time.sleep(dice.choice((0, 0, 0, 0.002, 0.01)))
+        wait_until(f"crowd {crowd}", 60, lambda w=want: {p["phase"] for p in node.status()["pods"] if p["name"] in w} == {"Succeeded"})
+        for name, share in want.items():
+            check(node, name, [share])
+        node.delete(*want)
+        done += len(want)
+    wait_until("nothing is left", 60, node.no_leftovers)
