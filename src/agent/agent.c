@@ -343,8 +343,13 @@ static int make_single(struct agent *a, struct offer **offer, struct hm_err *e)
 
 static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
 {
-	const struct hami_mode_config hami = { a->options, &a->paths, a->claims, a->cluster,
-					       card_checks_health(a->checks) };
+	const struct hami_mode_config hami = { .options = a->options,
+					       .paths = &a->paths,
+					       .claims = a->claims,
+					       .cluster = a->cluster,
+					       .cards = card_checks_health(a->checks),
+					       .restart = on_restart,
+					       .arg = a };
 
 	if (!agent_is_hami(a->options))
 		return offer_slices_new(a->options, &a->paths, a->claims, out, e);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/binding_choice.h"
 #include "agent/hami_cards.h"
 #include "agent/hami_pods.h"
 #include "agent/node_object.h"
@@ -18,6 +19,7 @@ struct hami_mode {
 	struct node_object *node;
 	struct publish *publish;
 	struct card_pause *pause;
+	struct binding_choice *choice;
 	bool asymmetry_told;
 	struct hami_pods *pods;
 	const struct fleet *fleet; /* NULL: no cards yet */
@@ -90,10 +92,18 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 	const struct hami_pods_config pods = { config->options, config->paths, config->claims, config->cluster,
 					       m->node };
 
+	const struct binding_choice_config choice = { .cluster = config->cluster,
+						      .node = m->node,
+						      .options = config->options,
+						      .path = config->paths->runtime.s,
+						      .other = config->restart,
+						      .arg = config->arg };
+
 	publish.node = m->node;
 	publish.arg = m;
 	if (publish_new(l, &publish, &m->publish, e) < 0 ||
-	    card_pause_new(m->publish, HAMI_APPLY_LOCK_DIR, &m->pause, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
+	    card_pause_new(m->publish, HAMI_APPLY_LOCK_DIR, &m->pause, e) < 0 ||
+	    binding_choice_new(&choice, &m->choice, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(m);
 	return 0;
@@ -104,6 +114,7 @@ void hami_mode_free(struct hami_mode *m)
 	if (m == NULL)
 		return;
 	hami_pods_free(m->pods);
+	binding_choice_free(m->choice);
 	card_pause_free(m->pause);
 	publish_free(m->publish);
 	node_object_free(m->node);

@@ -25,6 +25,8 @@ struct hami_mode_config {
 	struct claims *claims;
 	struct cluster *cluster;         /* on */
 	const struct card_health *cards; /* NULL: no health checks */
+	void (*restart)(void *arg);      /* the options, settled anew, are others: the agent is to be made anew */
+	void *arg;
 };
 
 struct hami_mode;

@@ -19,6 +19,7 @@ struct agent_options {
 	const char *binding, *slicing, *resource_name, *node_name;
 	uint64_t cores_per_device, memory_mb_per_core;
 	bool enable_topology, fail_on_init_error, cdi_annotations, oversubscribe;
+	bool binding_is_auto; /* `binding` was auto before it was settled (selftest.h) */
 	const char *kubelet_socket, *device_plugin_dir, *pod_resources_socket, *state_dir, *cdi_dir;
 	const char *nvidia_cdi_spec, *nvml_library, *driver_root, *device_root, *libvgpu, *hami_monitor_dir,
 		*mig_minors;

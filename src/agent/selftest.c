@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/runtime.h"
 #include "agent/sight.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -177,6 +178,25 @@ static int settle_state(struct agent_options *o, const struct agent_paths *p, st
 	return 0;
 }
 
+/* The runtime as the Node told it the last time; agent/binding_choice.h keeps it. Slices know no Node: what the kubelet
+ * hands out there is CDI's or nothing. */
+static void settle_binding(struct agent_options *o, const struct agent_paths *p, bool classic)
+{
+	struct runtime runtime = { 0 };
+
+	if (agent_is_hami(o))
+		runtime_read(p->runtime.s, &runtime);
+	o->binding_is_auto = true;
+	o->binding = classic || !runtime_does_cdi(&runtime) ? "classic" : "late";
+	if (classic)
+		log_info("the node's CDI folder is not mounted; binding classic", KV("path", p->cdi.s));
+	else if (!agent_binds_late(o))
+		log_info("the container runtime does no CDI by itself; binding classic",
+			 KV("runtime", runtime.container));
+	else if (runtime_wants_annotations(&runtime))
+		o->cdi_annotations = true;
+}
+
 int selftest_settle(struct agent_options *o, struct hm_err *e)
 {
 	struct selftest_choice choice;
@@ -189,13 +209,11 @@ int selftest_settle(struct agent_options *o, struct hm_err *e)
 	}
 	choice = selftest_choose(&g.facts);
 	str_fini(&g.mounts);
-	if (strcmp(o->binding, "auto") == 0) {
-		o->binding = choice.classic ? "classic" : "late";
-		if (choice.classic)
-			log_info("the node's CDI folder is not mounted; binding classic", KV("path", paths.cdi.s));
-	}
-	if (choice.state_below_plugins && strcmp(o->state_dir, HM_STATE_DIR) == 0)
-		return settle_state(o, &paths, e);
+	if (choice.state_below_plugins && strcmp(o->state_dir, HM_STATE_DIR) == 0 &&
+	    (settle_state(o, &paths, e) < 0 || agent_paths_init(&paths, o, e) < 0))
+		return -e->code;
+	if (strcmp(o->binding, "auto") == 0)
+		settle_binding(o, &paths, choice.classic);
 	return 0;
 }
 

@@ -36,6 +36,12 @@ class Cluster:
     def make_node(self, **annotations):
         return self.api.put("nodes", None, NODE, **annotations)
 
+    def tell_runtime(self, container, kubelet="v1.34.4"):
+        """As the kubelet does when it or the runtime is another."""
+        info = {"kubeletVersion": kubelet, "containerRuntimeVersion": container}
+        self.api.put_tree("nodes", None, {"metadata": {"name": NODE, "annotations": self.annotations()},
+                                          "status": {"nodeInfo": info}})
+
     def annotations(self):
         node = self.api.objects.get(("nodes", None, NODE))
         return node["metadata"]["annotations"] if node else {}
@@ -63,10 +69,10 @@ def start(cluster, kubelet, agent):
     """Kubelet and agent in mode hami; returns the agent, registered."""
     kubelet.resource = "nvidia.com/gpu"
 
-    def run(*flags, wait=True, env=()):
+    def run(*flags, wait=True, env=(), binding="late"):
         if kubelet.server is None:
             kubelet.start()
-        agent.start("--mode=hami", "--binding=late", f"--kubeconfig={cluster.kubeconfig}", f"--node-name={NODE}",
+        agent.start("--mode=hami", f"--binding={binding}", f"--kubeconfig={cluster.kubeconfig}", f"--node-name={NODE}",
                     "--metrics-bind-address=127.0.0.1:0", *flags,
                     env=env)
         if wait:
@@ -268,3 +274,54 @@ def test_the_score_is_published_when_asked_for(cluster, start):
     assert rows[0]["score"][UUIDS[1]] == rows[1]["score"][UUIDS[0]]
     assert settled(cluster) == 2
     assert list(json.loads(cluster.patches()[-1].body)["metadata"]["annotations"]) == [SCORE]
+
+
+def bindings(cluster):
+    """What the Node's annotation says of each card's binding."""
+    return [c.get("custominfo") for c in cluster.register() or []]
+
+
+LATE, CLASSIC = [{"binding": "late"}] * 2, [None] * 2
+
+
+def test_binding_auto_goes_by_the_runtime(cluster, start, kubelet):
+    cluster.tell_runtime("containerd://1.7.27")
+    agent = start(binding="auto")
+    wait_until("classic", 15, lambda: bindings(cluster) == CLASSIC)
+    wait_until("said", 5, lambda: "does no CDI by itself" in agent.log())
+    agent.stop()
+    before = agent.log().count("does no CDI by itself")
+    kubelet.registered.queue.clear()
+    start(binding="auto")
+    assert agent.log().count("does no CDI by itself") == before + 1, "known before the API server was asked"
+    assert settled(cluster) and bindings(cluster) == CLASSIC
+    assert agent.log().count("decides anew") == 1
+    cluster.tell_runtime("containerd://2.2.9")  # the node was upgraded
+    wait_until("late", 15, lambda: bindings(cluster) == LATE)
+    cluster.tell_runtime("containerd://2.2.10")
+    time.sleep(1)
+    assert agent.log().count("decides anew") == 2 and bindings(cluster) == LATE
+
+
+def test_binding_auto_with_a_runtime_that_does_cdi(cluster, start, kubelet):
+    cluster.tell_runtime("containerd://2.2.9")
+    agent = start(binding="auto")
+    wait_until("late", 15, lambda: bindings(cluster) == LATE)
+    time.sleep(0.5)
+    assert "decides anew" not in agent.log()
+    assert not kubelet.plugin.allocate([f"{UUIDS[0]}-0"])[0].annotations
+    cluster.tell_runtime("containerd://2.2.9", kubelet="v1.28.15")  # drops CDI devices of the answer
+    wait_until("made anew", 15, lambda: "decides anew" in agent.log())
+    kubelet.wait_registered()
+    kubelet.devices()
+    (annotation,) = kubelet.plugin.allocate([f"{UUIDS[0]}-0"])[0].annotations
+    assert annotation.key.startswith("cdi.k8s.io/") and annotation.value.startswith("hami.io/vgpu=v.")
+
+
+def test_late_binding_that_cannot_work_is_said_loudly(cluster, start):
+    cluster.tell_runtime("docker://29.1.0")
+    agent = start()
+    wait_until("said", 10, lambda: "LATE BINDING NEEDS CDI" in agent.log())
+    wait_until("the event", 10, lambda: any(o["reason"] == "NoCDI" for (plural, _, _), o in cluster.api.objects.items()
+                                            if plural == "events"))
+    cluster.wait_register(registered(True, True))
