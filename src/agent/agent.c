@@ -448,6 +448,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 							.publish = a->hami != NULL ? hami_mode_publish(a->hami) : NULL,
 							.driver = a->driver,
 							.usage = a->usage,
+							.health = card_checks_health(a->checks),
 							.fleet = &a->fleet,
 							.resources = { a->resource },
 							.resource_count = 1 };

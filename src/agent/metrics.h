@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "agent/card_health.h"
 #include "agent/card_usage.h"
 #include "agent/claims.h"
 #include "agent/cluster.h"
@@ -31,7 +32,8 @@ struct metrics_sources {
 	const struct publish *publish; /* NULL: another mode than hami */
 	const struct driver *driver;
 	const struct card_usage *usage;
-	struct fleet *const *fleet; /* what it points at may be NULL, and changes */
+	const struct card_health *health; /* NULL: no health checks */
+	struct fleet *const *fleet;       /* what it points at may be NULL, and changes */
 	const struct resource *resources[METRICS_MAX_RESOURCES];
 	size_t resource_count;
 };

@@ -154,12 +154,36 @@ static void add_host(const struct metrics_sources *s, const struct card_rows *ro
 	}
 }
 
+static void add_health(const struct card_health *h, struct str *out)
+{
+	const struct prom_family *f = metrics_begin(out, METRIC_GPU_TURNS);
+
+	for (size_t i = 0; h != NULL && i < card_health_count(h); i++) {
+		const struct card_state *s = card_health_at(h, i);
+
+		prom_add(out, f, PROM_LABELS({ "device_uuid", s->uuid }, { "to", "sick" }), s->turned_sick);
+		prom_add(out, f, PROM_LABELS({ "device_uuid", s->uuid }, { "to", "well" }), s->recovered);
+	}
+	f = metrics_begin(out, METRIC_GPU_XIDS);
+	for (size_t i = 0; h != NULL && i < card_health_count(h); i++) {
+		const struct card_state *s = card_health_at(h, i);
+
+		for (size_t k = 0; k < CARD_XIDS && s->xids[k].count > 0; k++) {
+			char xid[16];
+
+			hm_fmt(xid, sizeof xid, s->xids[k].xid != 0 ? "%u" : "other", s->xids[k].xid);
+			prom_add(out, f, PROM_LABELS({ "device_uuid", s->uuid }, { "xid", xid }), s->xids[k].count);
+		}
+	}
+}
+
 void metrics_add_cards(const struct metrics_sources *s, struct str *out)
 {
 	struct card_rows rows;
 
 	collect(s, &rows);
 	add_promises(&rows, out);
+	add_health(s->health, out);
 	add_host(s, &rows, out, METRIC_HOST_USED);
 	add_host(s, &rows, out, METRIC_HOST_BUSY);
 	add_host(s, &rows, out, METRIC_HOST_MEMORY_BUSY);

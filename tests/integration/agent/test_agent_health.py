@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 import yaml
@@ -219,6 +220,22 @@ def test_what_is_looked_at_is_configured(health, env, sick):
         health.until_sick(*sick)
     health.nothing_is_told(1.5)
     assert ("junk" in health.agent.log()) == ("junk" in str(env))
+
+
+def test_metrics(health):
+    health.driver()
+    health.start("--health-recovery-seconds=1", "--metrics-bind-address=127.0.0.1:0")
+    port = re.search(r"serving metrics.*port=(\d+)", health.agent.log()).group(1)
+    for xid in (31, 31, 74):
+        health.gpu(0, "xid", xid)
+    health.until_sick(0)
+    health.until_sick()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        lines = page.read().decode().splitlines()
+    card = f'device_uuid="{health.uuids[0]}"'
+    for line in (f'hami_gpu_xid_errors_total{{{card},xid="31"}} 2', f'hami_gpu_xid_errors_total{{{card},xid="74"}} 1',
+                 f'hami_gpu_health_changes_total{{{card},to="sick"}} 1', f'hami_gpu_health_changes_total{{{card},to="well"}} 1'):
+        assert line in lines
 
 
 def test_many_slots(health):

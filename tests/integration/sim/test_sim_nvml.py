@@ -271,3 +271,72 @@ def test_the_docs_list_what_is_modelled():
     others = re.search(r"<!-- other NVML calls.*?-->\n(.*?)<!-- end -->", docs, re.S)[1].split()
     names = set((REPO / "sim/nvml/nvml-symbols.txt").read_text().split())
     assert sorted(others) == sorted(names - set(calls)) and len(others) > 200, "run sim/nvml/gen_docs.py"
+
+
+def test_errors_of_a_card(sim):
+    """What the driver counts and asks for; a reset ends it."""
+    code = """
+class Data(ctypes.Structure):
+    _fields_ = [("device", ptr), ("type", u64), ("data", u64), ("gi", u32), ("ci", u32)]
+class Field(ctypes.Structure):
+    _fields_ = [("field", u32), ("scope", u32), ("at", u64), ("latency", u64), ("kind", u32), ("result", u32), ("value", u64)]
+nvml.nvmlInit_v2()
+h = handle(0)
+def ecc():
+    n = u64()
+    r = nvml.nvmlDeviceGetTotalEccErrors(h, 1, 0, ctypes.byref(n))
+    return n.value if r == 0 else -r
+def rows():
+    v = [u32() for _ in range(4)]
+    r = nvml.nvmlDeviceGetRemappedRows(h, *map(ctypes.byref, v))
+    return [x.value for x in v[2:]] if r == 0 else -r
+def action():
+    f = Field(field=230)
+    assert nvml.nvmlDeviceGetFieldValues(h, 1, ctypes.byref(f)) == 0
+    return f.value if f.result == 0 else -f.result
+def types():
+    t = u64()
+    assert nvml.nvmlDeviceGetSupportedEventTypes(h, ctypes.byref(t)) == 0
+    return t.value
+def events():
+    s, d, seen = ptr(), Data(), []
+    assert nvml.nvmlEventSetCreate(ctypes.byref(s)) == 0
+    r = nvml.nvmlDeviceRegisterEvents(h, u64(types()), s)
+    return s, r
+s, r = events()
+print(json.dumps([ecc(), rows(), number("nvmlDeviceGetRetiredPagesPendingStatus", h), action(), types(), r]), flush=True)
+for line in sys.stdin:
+    d, seen = Data(), []
+    while nvml.nvmlEventSetWait_v2(s, ctypes.byref(d), 0) == 0:
+        seen.append([d.type, d.data, d.gi, d.ci])
+    print(json.dumps([ecc(), rows(), number("nvmlDeviceGetRetiredPagesPendingStatus", h), action(), types(), seen]), flush=True)
+"""
+    none = 0xffffffff
+    for node, pages, tells in (("t4x2", True, False), ("sm188", False, True)):
+        sim.up(node)
+        user = subprocess.Popen([sys.executable, "-u", "-c", NVML_PRELUDE + code], env=sim.python_env, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True)
+
+        def ask():
+            user.stdin.write("x\n")
+            user.stdin.flush()
+            return json.loads(user.stdout.readline())
+        rows_or_pages = (lambda pending, failed: [-3, pending]) if pages else (lambda pending, failed: [[pending, failed], -3])
+        rest = 0 if tells else -3
+        try:
+            assert json.loads(user.stdout.readline()) == [0, *rows_or_pages(0, 0), rest, 10, 0]
+            sim.ctl("gpu", 0, "ecc", 3)
+            sim.ctl("gpu", 0, "xid", 94, 2, 1)
+            sim.ctl("gpu", 0, "xid", 31)
+            sim.ctl("gpu", 0, "rows", 1, 1)
+            sim.ctl("gpu", 0, "action", 2)
+            assert ask() == [3, *rows_or_pages(1, 1), 2 if tells else -3, 10,
+                             [[2, 0, none, none], [8, 94, 2, 1], [8, 31, none, none]]]
+            sim.ctl("gpu", 0, "recover")
+            assert ask() == [0, *rows_or_pages(0, 1), rest, 10, []]
+            sim.ctl("gpu", 0, "events", 0)
+            assert ask() == [0, *rows_or_pages(0, 1), rest, 0, []]
+        finally:
+            user.kill()
+            user.wait()
+        sim.ctl("down")
