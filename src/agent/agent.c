@@ -446,6 +446,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 							.claims = a->claims,
 							.cluster = a->cluster,
 							.publish = a->hami != NULL ? hami_mode_publish(a->hami) : NULL,
+							.pods = a->hami != NULL ? hami_mode_pods(a->hami) : NULL,
 							.driver = a->driver,
 							.usage = a->usage,
 							.health = card_checks_health(a->checks),

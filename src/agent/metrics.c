@@ -190,6 +190,42 @@ static void add_publish(const struct metrics_sources *s, struct str *out)
 		prom_add_micros(out, metrics_begin(out, METRIC_PUBLISH_AGE), NULL, stats.good_age_ms * 1000);
 }
 
+static void add_late(const struct hami_late_stats *late, struct str *out)
+{
+	const struct prom_family *f = metrics_begin(out, METRIC_LATE_STARTS);
+
+	prom_add(out, f, PROM_LABELS({ "kind", "first" }), late->starts);
+	prom_add(out, f, PROM_LABELS({ "kind", "restart" }), late->restarts);
+	f = metrics_begin(out, METRIC_REFUSALS);
+	for (unsigned i = 0; i < HAMI_REFUSALS; i++)
+		prom_add(out, f, PROM_LABELS({ "reason", hami_refusal_name((enum hami_refusal)i) }), late->refused[i]);
+	prom_add(out, metrics_begin(out, METRIC_MISMATCHES), NULL, late->mismatches);
+	prom_add(out, metrics_begin(out, METRIC_UNSIGNED), NULL, late->unsigned_ok);
+	prom_add(out, metrics_begin(out, METRIC_DISABLE_CONTROL), NULL, late->disable_control);
+	f = metrics_begin(out, METRIC_PREFERRED);
+	prom_add(out, f, PROM_LABELS({ "result", "steered" }), late->steered);
+	prom_add(out, f, PROM_LABELS({ "result", "blind" }), late->not_steered);
+}
+
+static void add_pods(const struct metrics_sources *s, struct str *out)
+{
+	struct hami_pods_stats stats;
+	const struct prom_family *f;
+
+	if (s->pods == NULL)
+		return;
+	hami_pods_stats(s->pods, &stats);
+	prom_add(out, metrics_begin(out, METRIC_PODS), NULL, stats.pods.pods);
+	add_late(&stats.late, out);
+	f = metrics_begin(out, METRIC_POD_PATCHES);
+	prom_add(out, f, PROM_LABELS({ "result", "ok" }), stats.finish.patches);
+	prom_add(out, f, PROM_LABELS({ "result", "retried" }), stats.finish.retries);
+	prom_add(out, f, PROM_LABELS({ "result", "dropped" }), stats.finish.dropped);
+	f = metrics_begin(out, METRIC_LOCK_RELEASES);
+	prom_add(out, f, PROM_LABELS({ "result", "ok" }), stats.lock.released);
+	prom_add(out, f, PROM_LABELS({ "result", "error" }), stats.lock.failures);
+}
+
 /* ---- the page */
 
 int metrics_get(void *sources, struct str *body)
@@ -202,6 +238,7 @@ int metrics_get(void *sources, struct str *body)
 	prom_add_micros(body, metrics_begin(body, METRIC_NVML_HUNG), NULL, driver_hung_ms(s->driver) * 1000);
 	add_api(s, body);
 	add_publish(s, body);
+	add_pods(s, body);
 	metrics_add_cards(s, body);
 	metrics_add_containers(s, body);
 	return 200;

@@ -11,6 +11,7 @@
 #include "agent/cluster.h"
 #include "agent/driver.h"
 #include "agent/fleet.h"
+#include "agent/hami_pods.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/publish.h"
@@ -30,6 +31,7 @@ struct metrics_sources {
 	const struct claims *claims;
 	const struct cluster *cluster; /* NULL: none */
 	const struct publish *publish; /* NULL: another mode than hami */
+	const struct hami_pods *pods;  /* likewise */
 	const struct driver *driver;
 	const struct card_usage *usage;
 	const struct card_health *health; /* NULL: no health checks */

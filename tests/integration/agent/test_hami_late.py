@@ -1,12 +1,16 @@
 """Late binding under HAMi's resources, whole: hami-simkubelet, the stand-in API server, our agent, and what a program inside
 the container sees. What the annotation says is what is seen, whatever else happens."""
+import base64
 import json
 import os
 import random
+import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
+import urllib.request
 
 import pytest
 
@@ -20,10 +24,15 @@ from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 from kube.api_server import status  # noqa: E402
 
 
+class LateNode(HamiNode):
+    def start_agent(self, *flags, **kw):
+        super().start_agent("--metrics-bind-address=127.0.0.1:0", *flags, **kw)
+
+
 @pytest.fixture(scope="module")
 def node():
     folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
-    it = HamiNode(folder, card_file="t4x2.yaml", split=10)
+    it = LateNode(folder, card_file="t4x2.yaml", split=10)
     try:
         serve_hami(it)
         yield it
@@ -54,6 +63,14 @@ def claims(node):
         lines = [line.partition("=")[::2] for line in path.read_text().splitlines() if "=" in line]
         found.append({**dict(lines), "cards": [v for k, v in lines if k == "card"]})
     return found
+
+
+def metric(node, name, **labels):
+    """The value on the agent's /metrics."""
+    port = re.findall(r"serving metrics .*port=(\d+)", node.agent_log.read_text())[-1]
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    inside = ",".join(f'{k}="{v}"' for k, v in labels.items())
+    return float(re.search(rf"^{name}{re.escape('{' + inside + '}') if inside else ''} (\S+)$", text, re.M).group(1))
 
 
 def claims_of(node, name):
@@ -413,6 +430,78 @@ def test_the_lock_of_a_pod_that_is_being_bound_stays_and_of_one_that_is_gone_goe
     assert LOCK in node.node_annotations()
     node.api.delete("pods", "default", "coming")
     wait_until("the lock is released", 30, lambda: LOCK not in node.node_annotations())
+
+
+# ---- what is counted
+
+def test_what_happened_is_on_the_page(node):
+    a, b = node.uuids()
+    restart_agent(node)
+    wait_until("the pods are known", 10, lambda: metric(node, "hami_agent_pods") == 0)
+    node.place(Pod.one("good", hold(mib=1), restart="Always", env={"CUDA_DISABLE_CONTROL": "1"}), [[(a, 500, 0)]])
+    node.place(Pod.one("bad", hold(mib=1)), [[(a, 0, 0)]])
+    node.wait_running(["good"], seconds=20)
+    wait_until("both patches", 10, lambda: metric(node, "hami_agent_pod_patches_total", result="ok") == 2)
+    node.kill_container("good")
+    wait_until("a restart", 30, lambda: node.restarts("good") >= 1)
+    assert metric(node, "hami_agent_pods") == 2
+    assert metric(node, "hami_agent_late_starts_total", kind="first") == 1
+    assert metric(node, "hami_agent_late_starts_total", kind="restart") == 1
+    assert metric(node, "hami_agent_start_refusals_total", reason="bad-annotation") >= 1
+    assert metric(node, "hami_agent_disable_control_total") == 1
+    lock_for(node, "good")
+    wait_until("the lock's release is counted", 10, lambda: metric(node, "hami_agent_lock_releases_total", result="ok") == 1)
+
+
+# ---- signatures
+
+KEY = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def signing(node):
+    """sign(manifest) puts the scheduler's signature on a pod that is bound; the agent wants one."""
+    keys = node.folder / "keys"
+    keys.mkdir()
+    (node.folder / "key").write_text(KEY)
+    subprocess.run(["openssl", "pkey", "-in", node.folder / "key", "-pubout", "-out", keys / "2026-11"], check=True)
+    restart_agent(node, f"--signature-keys={keys}")
+
+    def sign(manifest):
+        marks, uid = manifest["metadata"]["annotations"], manifest["metadata"]["uid"]
+        text = f"hami-vgpu-v1\n{uid}\n{node.name}\n{marks['hami.io/vgpu-time']}\n{marks[ALLOCATED]}\n\n"
+        (node.folder / "text").write_text(text)
+        made = subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", node.folder / "key", "-in", node.folder / "text"],
+                              check=True, capture_output=True).stdout
+        marks["hami.io/vgpu-signature"] = "v1.2026-11." + base64.urlsafe_b64encode(made).decode().rstrip("=")
+        return node.api.put_tree("pods", "default", manifest)
+    yield sign
+    restart_agent(node)
+    shutil.rmtree(keys)
+
+
+def test_only_what_our_scheduler_signed_starts(node, signing):
+    a, b = node.uuids()
+    good = signing(node.bind(Pod.one("signed", hold(mib=1), restart="Always"), [[(a, 700, 0)]]))
+    node.run(good)
+    node.wait_running(["signed"], seconds=20)
+    check(node, "signed", [(a, 700)])
+    assert claim_of(node, "signed")["signature"] == good["metadata"]["annotations"]["hami.io/vgpu-signature"]
+    # by nobody; another pod's; of less than what is asked for
+    stolen = node.bind(Pod.one("stolen", hold(mib=1)), [[(a, 700, 0)]])
+    stolen["metadata"]["annotations"]["hami.io/vgpu-signature"] = good["metadata"]["annotations"]["hami.io/vgpu-signature"]
+    more = signing(node.bind(Pod.one("more", hold(mib=1)), [[(a, 700, 0)]]))
+    more["metadata"]["annotations"][ALLOCATED] = f"{a},NVIDIA,7000,0:;"
+    for manifest in (node.bind(Pod.one("unsigned", hold(mib=1)), [[(a, 700, 0)]]), stolen, more):
+        node.run(node.api.put_tree("pods", "default", manifest))
+        name = manifest["metadata"]["name"]
+        wait_until("refused", 15, lambda n=name: node.annotations(n)[PHASE] == "failed")
+        assert not claims_of(node, name)
+    # Signed anew with more: the first signature is the pod's for good.
+    good["metadata"]["annotations"] = {**good["metadata"]["annotations"], ALLOCATED: f"{a},NVIDIA,7000,0:;"}
+    signing(good)
+    node.kill_container("signed")
+    wait_until("refused", 15, lambda: "is another than the one" in node.container("signed").get("message", ""))
 
 
 # ---- many at once
