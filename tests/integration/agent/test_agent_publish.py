@@ -82,6 +82,10 @@ def start(cluster, kubelet, agent):
     return run
 
 
+def watches_nodes(h):
+    return h.watching and h.request_seen.path == "/api/v1/nodes"
+
+
 def settled(cluster, seconds=1.5):
     """The patches so far, none of which came in the last moments."""
     before = len(cluster.patches())
@@ -212,7 +216,7 @@ def test_a_node_made_again(cluster, start):
 def test_a_node_that_was_replaced_unseen(cluster, start):
     """The patch meets another UID: 422. The Node is asked for, and has its annotation in the next pass."""
     cluster.make_node()
-    cluster.api.fault(status(403, "Forbidden"), times=1000, when=lambda h: h.watching)  # nothing is told
+    cluster.api.fault(status(403, "Forbidden"), times=1000, when=watches_nodes)  # nothing is told
     agent = start()
     cluster.wait_register(registered(True, True))
     cluster.api.delete("nodes", None, NODE, tell=False)
@@ -225,7 +229,7 @@ def test_a_node_that_was_replaced_unseen(cluster, start):
 def test_without_the_right_to_watch(cluster, start):
     """HAMi's role: nodes get, list, update, patch."""
     cluster.make_node()
-    cluster.api.fault(status(403, "Forbidden"), times=1000, when=lambda h: h.watching)
+    cluster.api.fault(status(403, "Forbidden"), times=1000, when=watches_nodes)
     agent = start()
     cluster.wait_register(registered(True, True))
     agent.set_nvml(lost=1)
