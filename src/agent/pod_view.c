@@ -178,6 +178,15 @@ static void read_states(const struct cJSON *list, struct pod_view *v)
 	}
 }
 
+/* A quarter of a MiB that any author may write is not kept for pods that are none of ours. */
+static bool asks(const struct pod_view *v)
+{
+	for (size_t i = 0; i < v->container_count; i++)
+		if (v->containers[i].gpus > 0)
+			return true;
+	return false;
+}
+
 /* ---- the rest */
 
 static int read_annotations(const struct cJSON *meta, struct pod_view *v, struct hm_err *e)
@@ -233,8 +242,8 @@ int pod_view_new(const struct kube_object *o, const char *resource, struct pod_v
 		return hm_err_set(e, HM_ENOMEM, "read a pod");
 	if (read_identity(o, v, e) < 0)
 		return -e->code;
-	if ((read_annotations(member(o->tree, "metadata"), v, e) < 0 ||
-	     read_containers(member(o->tree, "spec"), resource, v, e) < 0) &&
+	if ((read_containers(member(o->tree, "spec"), resource, v, e) < 0 ||
+	     (asks(v) && read_annotations(member(o->tree, "metadata"), v, e) < 0)) &&
 	    keep_trouble(v, e) < 0)
 		return -e->code;
 	read_states(member(status, "initContainerStatuses"), v);

@@ -57,7 +57,7 @@ struct pod_view {
 	bool deleting;                    /* has a deletionTimestamp: its containers may run on for a grace period */
 	struct pod_container *containers; /* in spec order, init containers first; owned */
 	size_t container_count;
-	char *annotations[POD_ANNOTATIONS]; /* owned; NULL: not there */
+	char *annotations[POD_ANNOTATIONS]; /* owned; NULL: not there, or no container asks for the resource */
 	char *trouble;                      /* owned; why containers or annotations are not known; NULL: all is well */
 	uint64_t order; /* of binding, among the pods of this node; the holder of the view sets it */
 };

@@ -123,7 +123,10 @@ static void annotations(void **state)
 	hm_auto(pod_view) *v =
 		read_pod("{" META ",\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"A,NVIDIA,1,2:;\","
 			 "\"hami.io/vgpu-devices-to-allocate\":\"\",\"hami.io/bind-phase\":5,\"x\":\"y\"}},"
-			 "\"spec\":{\"containers\":[]}}");
+			 "\"spec\":{\"containers\":[{\"name\":\"c\"," GPU "}]}}");
+	hm_auto(pod_view) *other =
+		read_pod("{" META ",\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"A,NVIDIA,1,2:;\"}},"
+			 "\"spec\":{\"containers\":[{\"name\":\"c\"}]}}");
 
 	(void)state;
 	assert_string_equal(pod_view_text(v, POD_ALLOCATED), "A,NVIDIA,1,2:;");
@@ -131,6 +134,7 @@ static void annotations(void **state)
 	assert_string_equal(pod_view_text(v, POD_TO_ALLOCATE), "");
 	assert_null(v->annotations[POD_BIND_PHASE]); /* no text */
 	assert_string_equal(pod_view_text(v, POD_SIGNATURE), "");
+	assert_null(other->annotations[POD_ALLOCATED]); /* none of ours */
 }
 
 static void what_is_wrong_is_kept(void **state)
@@ -180,7 +184,7 @@ static void bounds(void **state)
 	str_add(&text, "{" META ",\"annotations\":{\"hami.io/vgpu-signature\":\"");
 	for (int i = 0; i <= POD_MAX_ANNOTATION_BYTES; i++)
 		str_addc(&text, 'x');
-	str_add(&text, "\"}},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}");
+	str_add(&text, "\"}},\"spec\":{\"containers\":[{\"name\":\"c\"," GPU "}]}}");
 	hm_auto(pod_view) *w = read_pod(str_text(&text));
 	assert_string_equal(w->trouble, "annotation hami.io/vgpu-signature is longer than 262144 bytes");
 	assert_int_equal(w->container_count, 0);
