@@ -36,6 +36,7 @@ struct kube_events {
 	struct kube_backoff backoff;
 	struct kube_events_state state;
 	bool refused; /* said once */
+	bool puts;    /* events may be updated and not patched: HAMi's role for agents */
 };
 
 static void record_free(struct record *r)
@@ -226,6 +227,12 @@ static bool take_answer(struct kube_events *v, struct record *r, const struct ku
 			refuse(v, r, &a->err);
 		r->posted = false;
 		return false;
+	case KUBE_FORBIDDEN:
+		if (r->posted && !v->puts)
+			v->puts = true; /* tried again as that */
+		else
+			refuse(v, r, &a->err);
+		return false;
 	default: refuse(v, r, &a->err); return false;
 	}
 }
@@ -248,11 +255,12 @@ static void on_sent(void *arg, const struct kube_answer *a)
 static int send(struct kube_events *v, struct record *r, struct hm_err *e)
 {
 	struct kube_events_of_call events = { .done = on_sent, .arg = v };
-	struct kube_request request = { .verb = r->posted ? KUBE_PATCH : KUBE_POST };
+	struct kube_request request = { .verb = !r->posted ? KUBE_POST : v->puts ? KUBE_PUT : KUBE_PATCH };
+	bool patches = request.verb == KUBE_PATCH;
 	hm_auto_str path = { 0 }, body = { 0 };
 
 	str_add(&path, r->path);
-	str_add(&body, r->posted ? "{" : r->body);
+	str_add(&body, patches ? "{" : r->body);
 	add_counts(&body, r);
 	str_addc(&body, '}');
 	if (r->posted) {
@@ -262,7 +270,7 @@ static int send(struct kube_events *v, struct record *r, struct hm_err *e)
 	if (str_failed(&path) || str_failed(&body))
 		return hm_err_set(e, HM_ENOMEM, "out of memory");
 	request.path = str_text(&path);
-	request.content_type = r->posted ? KUBE_MERGE_PATCH : KUBE_JSON;
+	request.content_type = patches ? KUBE_MERGE_PATCH : KUBE_JSON;
 	request.body = str_text(&body);
 	request.n = body.n;
 	if (kube_client_call(v->client, &request, &events, &v->call, e) < 0)

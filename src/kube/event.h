@@ -1,7 +1,7 @@
 /* core/v1 Events, best effort and never in anybody's way. The same event again (object, type, reason, message) raises
- * the first one's count instead of making another. An object that says too much is cut: a burst of 25, then one each 5
- * minutes, as client-go does. While the API server is away they wait, counting; KUBE_MAX_EVENTS different ones are
- * kept, the oldest go first. */
+ * the first one's count instead of making another (by a patch, or an update where patching is not allowed). An object
+ * that says too much is cut: a burst of 25, then one each 5 minutes, as client-go does. While the API server is away
+ * they wait, counting; KUBE_MAX_EVENTS different ones are kept, the oldest go first. */
 #ifndef HM_KUBE_EVENT_H
 #define HM_KUBE_EVENT_H
 

@@ -285,6 +285,8 @@ class ApiServer:
             return 201, tree
         if tree is None:
             return 404, status_tree(404, "NotFound", f'{plural} "{name}" not found')
+        if r.method == "PUT":
+            return 200, self.put_tree(plural, namespace, json.loads(r.body))
         if r.method == "PATCH":
             return self.patch(json.loads(r.body), tree, namespace, plural, name)
         return 200, tree

@@ -1,4 +1,4 @@
-/* For tests of what the agent does with the API server: the client and the reflector, replaced by what the test says.
+/* For tests of what is asked of the API server: the client and the reflector, replaced by what the test says.
  * CMakeLists.txt wraps these functions for the tests that include this. */
 #ifndef HM_TESTS_AGENT_FAKE_KUBE_H
 #define HM_TESTS_AGENT_FAKE_KUBE_H
