@@ -347,6 +347,8 @@ static int make_offer(struct agent *a, struct offer **out, struct hm_err *e)
 					       .paths = &a->paths,
 					       .claims = a->claims,
 					       .cluster = a->cluster,
+					       .worker = a->worker,
+					       .driver = a->driver,
 					       .cards = card_checks_health(a->checks),
 					       .restart = on_restart,
 					       .arg = a };

@@ -13,9 +13,9 @@ struct driver {
 	struct driver_place place;
 	struct driver_listener listener;
 	struct loop_timer *next, *watch;
-	bool hung;         /* said in the log */
-	uint64_t begun_ms; /* the last scan */
-	bool stopping;
+	bool hung;            /* said in the log */
+	uint64_t begun_ms;    /* the last scan */
+	bool stopping, again; /* `again`: another scan behind the one under way */
 	void (*closed)(void *arg);
 	void *closed_arg;
 	/* The worker's between submit and done. */
@@ -68,7 +68,8 @@ static void on_scanned(struct worker_job *job)
 	d->hung = false;
 	if (d->stopping)
 		return;
-	loop_timer_arm(d->next, inv != NULL ? DRIVER_RESCAN_MS : DRIVER_RETRY_MS);
+	loop_timer_arm(d->next, d->again ? 0 : inv != NULL ? DRIVER_RESCAN_MS : DRIVER_RETRY_MS);
+	d->again = false;
 	d->listener.scanned(d->listener.arg, inv, inv != NULL ? NULL : &d->err);
 }
 
@@ -107,7 +108,9 @@ void driver_scan_soon(struct driver *d)
 {
 	uint64_t since = loop_now_ms(d->loop) - d->begun_ms;
 
-	if (!d->job.pending && !d->stopping)
+	if (d->job.pending)
+		d->again = true;
+	else if (!d->stopping)
 		loop_timer_arm(d->next, since < DRIVER_RETRY_MS ? DRIVER_RETRY_MS - since : 0);
 }
 

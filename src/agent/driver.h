@@ -40,7 +40,8 @@ void driver_stop(struct driver *d, void (*closed)(void *arg), void *arg);
 /* After worker_free only. Where the worker did not end, the rest is left to the process's end. */
 void driver_free(struct driver *d, bool worker_ended);
 
-/* The next scan comes now, not at its time. For who saw that the driver is gone; at most one each DRIVER_RETRY_MS. */
+/* The next scan comes now, not at its time. For who saw that the driver is gone, or changed the cards; at most one each
+ * DRIVER_RETRY_MS. */
 void driver_scan_soon(struct driver *d);
 
 /* NVML, for other jobs of the worker, in its thread and until the job returns: NULL while there is none. */

@@ -5,6 +5,7 @@
 
 #include "agent/entry_map.h"
 #include "agent/hami_steer.h"
+#include "agent/mig_manager.h"
 #include "base/log.h"
 #include "contract/hami.h"
 #include "contract/names.h"
@@ -14,6 +15,7 @@
 
 struct hami_late {
 	struct hami_late_config config;
+	struct mig_manager *mig; /* NULL: another operating mode */
 	struct hami_late_stats stats;
 };
 
@@ -96,6 +98,18 @@ static int check_signature(struct hami_late *h, const struct pod_view *v, struct
 	log_warn("a placement that is not signed as it should be is taken (--signature=warn)", KV("pod", v->name),
 		 KV("namespace", v->name_space), KV_ERR(e));
 	return 0;
+}
+
+bool hami_late_trusts(const struct hami_late *h, const struct pod_view *v)
+{
+	const char *pinned = pinned_signature(h, v->uid);
+	struct hm_err why;
+
+	if (strcmp(pod_view_text(v, POD_NODE), h->config.node) != 0)
+		return false;
+	if (h->config.keys == NULL || signature_keys_count(h->config.keys) == 0 || h->config.signature_warn)
+		return true;
+	return pinned != NULL ? strcmp(pinned, pod_view_text(v, POD_SIGNATURE)) == 0 : verify(h, v, &why) == 0;
 }
 
 static int check_pod(struct hami_late *h, const struct pod_view *v, struct hm_err *e)
@@ -203,6 +217,29 @@ static void note_mismatch(struct hami_late *h, const struct claim *c)
 	      KV("first_id", c->devices[0]), KV("first_card", c->cards[0].uuid));
 }
 
+static int fill_mig(struct hami_late *h, const struct pod_view *v, size_t count, struct claim *c, struct hm_err *e)
+{
+	int r = h->mig != NULL ? mig_manager_fill(h->mig, v, c->container, c->entry, count, c, e) : 0;
+
+	return r == -HM_EINVAL ? refuse(h, v, HAMI_BAD_ANNOTATION, e) : r;
+}
+
+/* The instance may have been made anew since (the node was started again); what is not known now stays as it was, as
+ * long as the device is there. */
+static int refill_mig(struct hami_late *h, const struct pod_view *v, const struct inventory *cards, struct claim *c,
+		      struct hm_err *e)
+{
+	const struct card *card = c->card_count > 0 ? inventory_find(cards, c->cards[0].uuid) : NULL;
+	int r;
+
+	if (h->mig == NULL || v == NULL)
+		return 0;
+	r = mig_manager_fill(h->mig, v, c->container, c->entry, c->device_count, c, e);
+	if (r == -HM_EAGAIN && card != NULL && mig_find_device(&card->mig, c->cards[0].mig) != NULL)
+		return 0;
+	return r;
+}
+
 static int make_claim(struct hami_late *h, const struct pod_view *v, const struct prestart_target *target,
 		      const char *const *ids, size_t count, const struct inventory *cards, struct claim *out,
 		      struct hm_err *e)
@@ -219,7 +256,7 @@ static int make_claim(struct hami_late *h, const struct pod_view *v, const struc
 	hm_fmt(out->container, sizeof out->container, "%s", target->container);
 	if (read_entry(v, target->container, out, e) < 0)
 		return refuse(h, v, HAMI_BAD_ANNOTATION, e);
-	if (check_cards(h, v, out, cards, e) < 0)
+	if (check_cards(h, v, out, cards, e) < 0 || fill_mig(h, v, count, out, e) < 0)
 		return -e->code;
 	out->priority = strcmp(container->priority, "0") == 0 ? 0 : 1;
 	out->policy = policy_of(h, container);
@@ -267,7 +304,12 @@ int hami_late_start(struct hami_late *h, const struct prestart_target *target, c
 		return -e->code;
 	if (restart) {
 		h->stats.restarts++;
-		return claim_copy(old, out, e);
+		if (claim_copy(old, out, e) < 0)
+			return -e->code;
+		if (refill_mig(h, v, cards, out, e) == 0)
+			return 0;
+		claim_fini(out);
+		return -e->code;
 	}
 	if (make_claim(h, v, target, ids, count, cards, out, e) < 0)
 		return -e->code;
@@ -373,6 +415,11 @@ int hami_late_new(const struct hami_late_config *config, struct hami_late **out,
 void hami_late_free(struct hami_late *h)
 {
 	free(h);
+}
+
+void hami_late_set_mig(struct hami_late *h, struct mig_manager *mig)
+{
+	h->mig = mig;
 }
 
 void hami_late_stats(const struct hami_late *h, struct hami_late_stats *out)

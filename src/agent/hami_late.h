@@ -66,10 +66,18 @@ struct hami_late_stats {
 };
 
 struct hami_late;
+struct mig_manager;
 
 int hami_late_new(const struct hami_late_config *config, struct hami_late **out, struct hm_err *e) HM_MUST_USE;
 void hami_late_free(struct hami_late *h);
 HM_DEFINE_AUTO(hami_late, hami_late_free);
+
+/* Operating mode mig: cards are MIG devices of the manager's. Borrowed. */
+void hami_late_set_mig(struct hami_late *h, struct mig_manager *mig);
+
+/* What the pod's annotations say may be acted upon before a container of it starts: its cards were chosen on this node,
+ * and are signed where that is asked for. */
+bool hami_late_trusts(const struct hami_late *h, const struct pod_view *v);
 
 /* offer.h's start, started and prefer. -HM_EAGAIN where trying again soon may help, -HM_EINVAL where it is refused for
  * good. */

@@ -6,6 +6,7 @@
 #include "agent/binding_choice.h"
 #include "agent/hami_cards.h"
 #include "agent/hami_pods.h"
+#include "agent/mig_cards.h"
 #include "agent/node_object.h"
 #include "agent/offer_hami.h"
 #include "agent/publish.h"
@@ -22,6 +23,7 @@ struct hami_mode {
 	struct binding_choice *choice;
 	bool asymmetry_told;
 	struct hami_pods *pods;
+	struct mig_manager *mig;   /* NULL: another operating mode */
 	const struct fleet *fleet; /* NULL: no cards yet */
 };
 
@@ -62,9 +64,10 @@ static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
 {
 	struct hami_mode *m = arg;
 	const struct agent_options *o = m->config.options;
+	const struct hami_profiles profiles = { mig_cards_add, (void *)(uintptr_t)&o->hami };
 	bool asymmetric;
 
-	if (hami_cards_register_text(m->fleet, o, NULL, &out->texts[NODE_REGISTER], e) < 0)
+	if (hami_cards_register_text(m->fleet, o, &profiles, &out->texts[NODE_REGISTER], e) < 0)
 		return -e->code;
 	health_text(m, &out->texts[NODE_HEALTH]);
 	if (!o->hami.topology_score)
@@ -75,6 +78,25 @@ static int publish_texts(void *arg, struct publish_texts *out, struct hm_err *e)
 		log_warn("the cards' topology score is not published", KV_ERR(e));
 		str_fini(&out->texts[NODE_SCORE]);
 	}
+	return 0;
+}
+
+static int make_mig(struct loop *l, struct hami_mode *m, struct hm_err *e)
+{
+	const struct mig_manager_config config = { .options = m->config.options,
+						   .worker = m->config.worker,
+						   .driver = m->config.driver,
+						   .pods = hami_pods_watched(m->pods),
+						   .claims = m->config.claims,
+						   .cluster = m->config.cluster,
+						   .pause = m->pause,
+						   .late = hami_pods_late(m->pods) };
+
+	if (!mig_cards_wanted(&m->config.options->hami))
+		return 0;
+	if (mig_manager_new(l, &config, &m->mig, e) < 0)
+		return -e->code;
+	hami_late_set_mig(hami_pods_late(m->pods), m->mig);
 	return 0;
 }
 
@@ -103,7 +125,8 @@ int hami_mode_new(struct loop *l, const struct hami_mode_config *config, struct 
 	publish.arg = m;
 	if (publish_new(l, &publish, &m->publish, e) < 0 ||
 	    card_pause_new(m->publish, HAMI_APPLY_LOCK_DIR, &m->pause, e) < 0 ||
-	    binding_choice_new(&choice, &m->choice, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0)
+	    binding_choice_new(&choice, &m->choice, e) < 0 || hami_pods_new(&pods, &m->pods, e) < 0 ||
+	    make_mig(l, m, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(m);
 	return 0;
@@ -113,6 +136,7 @@ void hami_mode_free(struct hami_mode *m)
 {
 	if (m == NULL)
 		return;
+	mig_manager_free(m->mig);
 	hami_pods_free(m->pods);
 	binding_choice_free(m->choice);
 	card_pause_free(m->pause);
@@ -137,6 +161,8 @@ void hami_mode_take(struct hami_mode *m, const struct fleet *f)
 {
 	m->fleet = f;
 	hami_pods_take(m->pods, fleet_inventory(f));
+	if (m->mig != NULL)
+		mig_manager_take(m->mig, f);
 	publish_now(m->publish);
 }
 
@@ -153,6 +179,11 @@ struct publish *hami_mode_publish(const struct hami_mode *m)
 struct card_pause *hami_mode_pause(const struct hami_mode *m)
 {
 	return m->pause;
+}
+
+struct mig_manager *hami_mode_mig(const struct hami_mode *m)
+{
+	return m->mig;
 }
 
 struct hami_pods *hami_mode_pods(const struct hami_mode *m)

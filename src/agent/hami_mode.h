@@ -7,8 +7,10 @@
 #include "agent/card_pause.h"
 #include "agent/claims.h"
 #include "agent/cluster.h"
+#include "agent/driver.h"
 #include "agent/fleet.h"
 #include "agent/hami_pods.h"
+#include "agent/mig_manager.h"
 #include "agent/node_object.h"
 #include "agent/offer.h"
 #include "agent/options.h"
@@ -23,7 +25,9 @@ struct hami_mode_config {
 	const struct agent_options *options;
 	const struct agent_paths *paths;
 	struct claims *claims;
-	struct cluster *cluster;         /* on */
+	struct cluster *cluster; /* on */
+	struct worker *worker;
+	struct driver *driver;
 	const struct card_health *cards; /* NULL: no health checks */
 	void (*restart)(void *arg);      /* the options, settled anew, are others: the agent is to be made anew */
 	void *arg;
@@ -48,6 +52,7 @@ void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 struct node_object *hami_mode_node(const struct hami_mode *m);
 struct publish *hami_mode_publish(const struct hami_mode *m);
 struct card_pause *hami_mode_pause(const struct hami_mode *m); /* for who changes the cards */
+struct mig_manager *hami_mode_mig(const struct hami_mode *m);  /* NULL: another operating mode */
 struct hami_pods *hami_mode_pods(const struct hami_mode *m);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/hami_cards.h"
+#include "agent/mig_cards.h"
 #include "core/fmt.h"
 #include "hami/replica_id.h"
 
@@ -32,20 +33,31 @@ static int take(struct offer *o, const struct fleet *f, struct hm_err *e)
 	return 0;
 }
 
+/* By the annotation's count. */
+static uint64_t replicas_of(const struct offer_hami *h, const struct card *card)
+{
+	const struct hami_options *o = &h->config.options->hami;
+
+	return mig_cards_wanted(o) ? mig_cards_count(o, card) : o->device_split_count;
+}
+
 static int list(const struct offer *o, struct fleet_devices *out, struct hm_err *e)
 {
 	const struct offer_hami *h = HM_CONTAINER(o, const struct offer_hami, offer);
 	const struct agent_options *options = h->config.options;
-	uint64_t replicas = options->hami.device_split_count;
 	struct hami_card cards[HM_MAX_CARDS];
+	uint64_t room = 0;
 	size_t n;
 
 	if (need_cards(h, e) < 0)
 		return -e->code;
 	n = hami_cards_of(h->fleet, &options->hami, cards);
-	if (fleet_devices_init(n * replicas, out, e) < 0)
+	for (size_t c = 0; c < n; c++)
+		room += replicas_of(h, cards[c].card);
+	if (fleet_devices_init(room, out, e) < 0)
 		return -e->code;
 	for (size_t c = 0; c < n; c++) {
+		uint64_t replicas = replicas_of(h, cards[c].card);
 		int numa = options->enable_topology ? cards[c].card->numa_node : -1;
 
 		for (unsigned i = 0; i < replicas; i++) {

@@ -1,0 +1,207 @@
+"""Operating mode mig: instances that the scheduler reserves, made and ended by the agent."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from node.base import BUILD, MIB, Container, Pod, wait_until
+from node.hami import GPU, PHASE, REGISTER, HamiNode
+from node.mig import a100_node, instances
+
+pytestmark = pytest.mark.usefixtures("needs_root")
+RECORDS = "hami.io/vgpu-mig-allocations"
+
+
+class MigNode(HamiNode):
+    def start_agent(self, *flags, **kw):
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({"nodeconfig": [{"name": self.name, "operatingmode": "mig"}]}))
+        super().start_agent(f"--mig-minors={self.sim}/proc/driver/nvidia-caps/mig-minors", f"--device-root={self.sim}",
+                            f"--node-config={config}", *flags, **kw)
+
+    def devices(self, card=0):
+        return {(m["profile"], m["start"]): m for m in self.driver_status()["cards"][card]["mig_devices"]}
+
+    def records(self, name):
+        return json.loads(self.annotations(name)[RECORDS])
+
+    def place_mig(self, name, *records, command=("vgpu-probe", "info"), run=True, entries=None, **annotations):
+        """One container with these (card, profile, start, size)."""
+        uuids = self.uuids()
+        pod = Pod(name, [Container(list(command), len(records))])
+        told = [{"containerIndex": 0, "deviceIndex": i, "gpuUUID": uuids[card], "profile": profile,
+                 "placement": {"start": start, "size": size}} for i, (card, profile, start, size) in enumerate(records)]
+        entries = entries or [[(uuids[card], 4864, 15) for card, *_ in records]]
+        manifest = self.bind(pod, entries, **{RECORDS: json.dumps(told), **annotations})
+        if run:
+            self.run(manifest)
+        return manifest
+
+    def wait_prepared(self, count=7):
+        wait_until("cards prepared", 20, lambda: self.allocatable() == count * len(self.uuids()))
+        wait_until("published", 10, lambda: REGISTER in self.node_annotations())
+
+    def done(self, name):
+        return self.wait_phase(name, "Succeeded", "Failed", seconds=30)
+
+
+@pytest.fixture
+def make_node(short_tmp):
+    made = []
+
+    def make(cards, start=True):
+        node = MigNode(short_tmp / "n", card_file=str(a100_node(short_tmp / "node.yaml", cards)))
+        made.append(node)
+        node.driver_up()
+        node.up()
+        if start:
+            node.start_agent()
+            node.wait_prepared()
+        return node
+
+    yield make
+    for node in made:
+        node.down()
+
+
+def test_idle_cards_are_prepared_and_published(make_node):
+    node = make_node(["", instances(("1g.5gb", 0), ("3g.20gb", 4))])
+    cards = node.driver_status()["cards"]
+    assert [(c["mig"], c["mig_devices"]) for c in cards] == [(True, []), (True, [])]
+    told = json.loads(node.node_annotations()[REGISTER])
+    assert [(d["mode"], d["count"], d["devcore"]) for d in told] == [("mig", 7, 100)] * 2
+    profiles = {p["name"]: p for p in told[0]["migProfiles"]}
+    assert list(profiles) == ["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g.10gb"] or len(profiles) == 6
+    assert profiles["2g.10gb"] == {"name": "2g.10gb", "memoryMB": 9984, "core": 29, "sliceCount": 2,
+                                   "placements": [{"start": s, "size": 2} for s in (0, 2, 4)]}
+    # What the kubelet may give out is what the scheduler counts with.
+    assert node.allocatable() == sum(d["count"] for d in told)
+
+
+def test_an_instance_is_made_told_and_ended(make_node):
+    node = make_node([""])
+    node.place_mig("a", (0, "2g.10gb", 2, 2), command=["sleep", "60"])
+    node.place_mig("b", (0, "1g.5gb", 6, 1), (0, "1g.5gb", 4, 1))
+    assert node.done("b") == "Succeeded", node.output("b")
+    assert str(4864 * MIB) in node.output("b")
+    node.wait_running(["a"])
+    made = node.devices()
+    assert set(made) >= {("2g.10gb", 2)}
+    wait_until("told", 10, lambda: "migUUID" in node.records("a")[0])
+    record, device = node.records("a")[0], made["2g.10gb", 2]
+    assert (record["migUUID"], record["gpuInstanceID"], record["computeInstanceID"]) == (
+        device["uuid"], device["gpu_instance"], device["compute_instance"])
+    wait_until("b told", 10, lambda: all("migUUID" in r for r in node.records("b")))
+    env = dict(line.split("=", 1) for line in node.execute("a", ["env"]).split())
+    assert env["NVIDIA_VISIBLE_DEVICES"] == device["uuid"]
+    node.wait_finished("a")
+    # b is over: its instances go, a's stays.
+    node.set_phase("b", "Succeeded")
+    wait_until("b's ended", 20, lambda: set(node.devices()) == {("2g.10gb", 2)})
+    # A pod that is being deleted runs on and keeps its device.
+    tree = node.api_pod("a")
+    node.api.put_tree("pods", "default", {**tree, "metadata": {**tree["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    time.sleep(2.5)
+    assert set(node.devices()) == {("2g.10gb", 2)}
+    node.delete("a")
+    wait_until("a's ended", 20, lambda: node.devices() == {})
+
+
+def test_a_process_on_an_instance_keeps_it(make_node):
+    node = make_node([""])
+    manifest = node.place_mig("a", (0, "1g.5gb", 0, 1), run=False)
+    wait_until("made", 10, lambda: set(node.devices()) == {("1g.5gb", 0)})
+    uuid = node.devices()["1g.5gb", 0]["uuid"]
+    user = subprocess.Popen([BUILD / "tests/vgpu-probe", "alloc", "64", "--hold", "60"], stdout=subprocess.DEVNULL, env={
+        **os.environ, "HAMI_SIM_DIR": str(node.sim), "LD_LIBRARY_PATH": str(BUILD / "sim"), "NVIDIA_VISIBLE_DEVICES": uuid})
+    try:
+        wait_until("in use", 10, lambda: node.devices()["1g.5gb", 0]["used_bytes"] > 0)
+        node.api.delete("pods", "default", manifest["metadata"]["name"])
+        # Others on the card are served meanwhile.
+        node.place_mig("b", (0, "1g.5gb", 1, 1))
+        assert node.done("b") == "Succeeded", node.output("b")
+        assert ("1g.5gb", 0) in node.devices()
+    finally:
+        user.kill()
+        user.wait()
+    wait_until("ended", 20, lambda: ("1g.5gb", 0) not in node.devices())
+
+
+@pytest.mark.parametrize("record, error", [
+    ((0, "2g.10gb", 1, 2), "scheduler selected invalid placement {Start:1 Size:2} for profile 2g.10gb"),
+    ((0, "9g.90gb", 0, 2), 'unsupported MIG profile "9g.90gb"')])
+def test_what_can_never_be_made_is_refused(make_node, record, error):
+    node = make_node([""])
+    node.place_mig("bad", record)
+    wait_until("refused", 20, lambda: node.annotations("bad").get(PHASE) == "failed")
+    assert error in node.agent_log.read_text().replace("\\", "")
+    node.place_mig("good", (0, "1g.5gb", 0, 1))
+    assert node.done("good") == "Succeeded"
+
+
+def test_records_that_do_not_fit_are_refused(make_node):
+    node = make_node(["", ""])
+    uuids = node.uuids()
+    node.place_mig("other", (0, "1g.5gb", 0, 1), entries=[[(uuids[1], 4864, 15)]])
+    node.place_mig("none", (0, "1g.5gb", 1, 1), **{RECORDS: None})
+    node.place_mig("junk", (0, "1g.5gb", 2, 1), **{RECORDS: '"zzz"'})
+    for name, error in (("other", f"MIG reservation GPU {uuids[0]} does not match allocated GPU {uuids[1]}"),
+                        ("none", "container c has 0 MIG reservations, requested 1 devices"),
+                        ("junk", "decode scheduler MIG allocations")):
+        wait_until(f"{name} refused", 20, lambda n=name: node.annotations(n).get(PHASE) == "failed")
+        assert error in node.agent_log.read_text(), name
+
+
+def test_a_card_of_a_record_that_cannot_be_read_is_left_alone(make_node):
+    node = make_node([instances(("1g.5gb", 3)), instances(("1g.5gb", 3))], start=False)
+    uuid = node.uuids()[0]
+    pod = Pod("junk", [Container(["sleep", "60"], 1)])
+    node.bind(pod, [[(uuid, 4864, 15)]], **{RECORDS: "{"})
+    node.start_agent()
+    wait_until("the other is cleared", 20, lambda: node.devices(1) == {})
+    time.sleep(1)
+    assert set(node.devices(0)) == {("1g.5gb", 3)}
+    node.api.delete("pods", "default", "junk")
+    wait_until("nobody holds it", 20, lambda: node.devices(0) == {})
+
+
+def test_a_restarted_agent_knows_what_is_whose(make_node):
+    node = make_node([""])
+    node.place_mig("a", (0, "3g.20gb", 4, 4), command=["sleep", "60"])
+    node.place_mig("gone", (0, "1g.5gb", 0, 1), command=["sleep", "60"])
+    node.wait_running(["a", "gone"])
+    wait_until("told", 10, lambda: "migUUID" in node.records("a")[0])
+    before = node.devices()
+    node.stop_agent(signal.SIGKILL)
+    node.delete("gone")
+    # Bound while nobody looked, with one that cannot be read beside it; the others are adopted all the same.
+    node.place_mig("bad", (0, "9g.90gb", 0, 2), run=False)
+    node.place_mig("late", (0, "1g.5gb", 3, 1))
+    node.start_agent()
+    assert node.done("late") == "Succeeded", node.output("late")
+    wait_until("what nobody holds has gone", 40, lambda: ("1g.5gb", 0) not in node.devices())
+    assert node.devices()["3g.20gb", 4] == before["3g.20gb", 4]
+    assert node.execute("a", ["true"]) is not None
+    node.delete("a")
+    wait_until("a's ended", 20, lambda: ("3g.20gb", 4) not in node.devices())
+
+
+def test_an_agent_killed_at_any_moment_makes_it_in_the_end(make_node):
+    node = make_node([""])
+    for round_number in range(6):
+        name, start = f"p{round_number}", round_number
+        node.place_mig(name, (0, "1g.5gb", start, 1), command=["sleep", "60"])
+        time.sleep(0.01 * 2 ** round_number)
+        node.stop_agent(signal.SIGKILL)
+        node.start_agent()
+    node.wait_running([f"p{i}" for i in range(6)], seconds=60)
+    assert set(node.devices()) == {("1g.5gb", i) for i in range(6)}
+    wait_until("all told", 20, lambda: all("migUUID" in node.records(f"p{i}")[0] for i in range(6)))
+    for i in range(6):
+        env = dict(line.split("=", 1) for line in node.execute(f"p{i}", ["env"]).split())
+        assert env["NVIDIA_VISIBLE_DEVICES"] == node.devices()["1g.5gb", i]["uuid"] == node.records(f"p{i}")[0]["migUUID"]
+    node.delete_all()
+    wait_until("all ended", 60, lambda: node.devices() == {})
