@@ -71,7 +71,7 @@ static void judge(struct fleet *f, const struct card_health *health)
 
 int fleet_new(const struct fleet *before, const struct inventory *scanned, struct fleet **out, struct hm_err *e)
 {
-	struct source from[HM_MAX_CARDS];
+	struct source from[HM_MAX_CARDS] = { 0 };
 	size_t n = choose(before, scanned, from);
 
 	if (make(from, n, scanned != NULL ? scanned : before != NULL ? before->inventory : NULL, out, e) < 0)

@@ -206,7 +206,7 @@ int node_config_parse(const char *text, size_t n, const char *file, const char *
 	const struct hami_key keys[] = { { "nodeconfig", HAMI_TREE, &entries } };
 	const struct hami_keys reader = { keys, HM_COUNT(keys), true, file, told };
 	struct json_at root, list;
-	bool lines;
+	bool lines = false;
 
 	*out = NULL;
 	if (c == NULL)
