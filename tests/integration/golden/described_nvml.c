@@ -4,12 +4,13 @@
  *     anc I J LEVEL                          common ancestor of cards I and J
  *     nvl I LINK J                           NVLink of card I that leads to card J
  *     nvsw I LINK                            ... to a switch
- *     nomem I                                the memory query is not supported */
+ *     nomem I                                the memory query is not supported
+ *     profile ID NAME SLICES INSTANCES MIB SMS STARTS SIZE   a MIG profile of every card; all are in MIG mode then */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/nvml.h"
+#include "abi/nvml_mig.h"
 
 enum { CARDS = 16, LINKS = 36, NO_LINK = -2, TO_SWITCH = -1, LINE_BYTES = 256 };
 
@@ -20,6 +21,25 @@ static struct card {
 	int link[LINKS], ancestor[CARDS];
 } cards[CARDS];
 static unsigned count;
+
+static struct profile {
+	char name[32], starts[64]; /* "0,2,4" */
+	unsigned slices, instances, mib, sms, size;
+} profiles[NVML_GPU_INSTANCE_PROFILE_COUNT];
+static unsigned profile_count;
+
+static void read_profile(const char *line)
+{
+	struct profile p;
+	unsigned id;
+
+	if (sscanf(line, "profile %u %31s %u %u %u %u %63s %u", &id, p.name, &p.slices, &p.instances, &p.mib, &p.sms,
+		   p.starts, &p.size) != 8 ||
+	    id >= NVML_GPU_INSTANCE_PROFILE_COUNT)
+		return;
+	profiles[id] = p;
+	profile_count++;
+}
 
 static void read_gpu(const char *line)
 {
@@ -52,6 +72,8 @@ static void read_line(const char *line)
 		cards[i].link[n] = TO_SWITCH;
 	else if (sscanf(line, "nomem %u", &i) == 1 && i < CARDS)
 		cards[i].no_memory = 1;
+	else
+		read_profile(line);
 }
 
 static struct card *card_of(struct nvml_device *device)
@@ -81,7 +103,8 @@ int nvmlInit_v2(void)
 
 	if (f == NULL)
 		return NVML_ERROR_DRIVER_NOT_LOADED;
-	count = 0;
+	count = profile_count = 0;
+	memset(profiles, 0, sizeof profiles);
 	while (fgets(line, sizeof line, f) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
 		read_line(line);
@@ -194,6 +217,68 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, unsigned lin
 int nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, unsigned *number, struct nvml_process_info_v1 *out)
 {
 	(void)device, (void)out;
+	*number = 0;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned *pending)
+{
+	(void)device;
+	*current = *pending = NVML_DEVICE_MIG_ENABLE;
+	return profile_count > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned *number)
+{
+	(void)device;
+	*number = 0;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstanceProfileInfo(struct nvml_device *device, unsigned number,
+					struct nvml_gpu_instance_profile *info)
+{
+	const struct profile *p = number < NVML_GPU_INSTANCE_PROFILE_COUNT ? &profiles[number] : NULL;
+
+	(void)device;
+	if (p == NULL || p->slices == 0)
+		return p == NULL ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
+	*info = (struct nvml_gpu_instance_profile) { .id = number,
+						     .slices = p->slices,
+						     .instances = p->instances,
+						     .multiprocessors = p->sms,
+						     .memory_mib = p->mib };
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstanceProfileInfoV(struct nvml_device *device, unsigned number,
+					 struct nvml_gpu_instance_profile_v2 *info)
+{
+	(void)device;
+	snprintf(info->name, sizeof info->name, "MIG %s", profiles[number].name);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstancePossiblePlacements_v2(struct nvml_device *device, unsigned id,
+						  struct nvml_gpu_instance_placement *out, unsigned *number)
+{
+	const char *at = profiles[id].starts;
+	unsigned start, n = 0;
+	int used = 0;
+
+	(void)device;
+	while (n < *number && sscanf(at, "%u%n", &start, &used) == 1) {
+		out[n++] = (struct nvml_gpu_instance_placement) { start, profiles[id].size };
+		at += used + (at[used] == ',');
+	}
+	*number = n;
+	return NVML_SUCCESS;
+}
+
+/* No instance is ever made here. */
+int nvmlDeviceGetGpuInstances(struct nvml_device *device, unsigned id, struct nvml_gpu_instance **out, unsigned *number)
+{
+	(void)device, (void)id, (void)out;
 	*number = 0;
 	return NVML_SUCCESS;
 }
