@@ -12,7 +12,7 @@ from node.base import MIB, Container, Pod, wait_until
 from node.fixtures import clean  # noqa: F401  (pytest runs it)
 from node.hami import ALLOCATED, GPU, LOCK, PHASE, TO_ALLOCATE, device_text
 from node.real import CLUSTER, RealNode
-from node.scenarios import PROBE, SHELL, hold, probe_json
+from node.scenarios import PROBE, SHELL, hold
 
 SPLIT = 10
 
@@ -69,7 +69,9 @@ def node():
 
 
 def totals(text):
-    return {d["uuid"]: d["total"] // MIB for d in probe_json(text)["devices"]}
+    """{card: MiB} of the last that `vgpu-probe info` said."""
+    said = [line for line in text.splitlines() if '"devices"' in line]
+    return {d["uuid"]: d["total"] // MIB for d in json.loads(said[-1])["devices"]}
 
 
 def test_init_sidecar_and_main_containers_have_their_own(node):
@@ -83,7 +85,7 @@ def test_init_sidecar_and_main_containers_have_their_own(node):
     node.wait_running(["many"])
     for name, entry in shares.items():
         if entry:
-            seen = wait_until(f"{name}'s probe", 30, lambda n=name: "{" in node.output("many", n) and node.output("many", n))
+            seen = wait_until(f"{name}'s probe", 30, lambda n=name: '"devices"' in node.output("many", n) and node.output("many", n))
             assert totals(seen) == {u: m for u, m, _ in entry}, name
     wait_until("the one patch", 10, lambda: node.annotations("many")[PHASE] == "success")
     marks = node.annotations("many")
@@ -99,7 +101,8 @@ def test_fifty_pods_in_crowds_are_never_swapped(node):
         node.place(*manifests)
         node.wait_running(list(want))
         for name, (uuid, mib) in want.items():
-            assert totals(node.output(name)) == {uuid: mib}, name
+            seen = wait_until(f"{name}'s probe", 30, lambda n=name: '"devices"' in node.output(n) and node.output(n))
+            assert totals(seen) == {uuid: mib}, name
         node.delete(*want)
 
 
@@ -140,4 +143,5 @@ def test_an_annotation_of_the_pods_own_injects_nothing(node):
     node.wait_running(["thief", "second"])
     seen = wait_until("what the thief sees", 20, lambda: "HOSTNAME" in node.output("thief") and node.output("thief"))
     assert "HAMI_VGPU" not in seen and "nvidia0" not in seen and card not in seen
-    assert totals(node.output("second")) == {node.uuids()[6]: 1500}
+    seen = wait_until("what the second sees", 20, lambda: '"devices"' in node.output("second") and node.output("second"))
+    assert totals(seen) == {node.uuids()[6]: 1500}
