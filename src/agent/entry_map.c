@@ -155,3 +155,16 @@ int entry_map_cards(const struct pod_devices *devices, size_t entry, struct clai
 			return -e->code;
 	return 0;
 }
+
+int entry_map_claim(const struct pod_view *pod, const char *container, struct claim *out, struct hm_err *e)
+{
+	hm_auto_pod_devices devices = { 0 };
+	size_t entry;
+
+	if (devices_text_parse(pod->annotations[POD_ALLOCATED], &devices, e) < 0 ||
+	    entry_map_find(pod, &devices, container, &entry, e) < 0 ||
+	    entry_map_cards(&devices, entry, out->cards, &out->card_count, e) < 0)
+		return hm_err_wrap(e, HAMI_POD_ALLOCATED);
+	out->entry = (unsigned)entry;
+	return 0;
+}

@@ -28,4 +28,8 @@ int entry_map_find(const struct pod_view *pod, const struct pod_devices *devices
 int entry_map_cards(const struct pod_devices *devices, size_t entry, struct claim_card out[HM_MAX_CARDS], size_t *count,
 		    struct hm_err *e) HM_MUST_USE;
 
+/* The pod's annotation read for this container: the claim's cards and entry. All of the above, devices_text_parse's
+ * errors. */
+int entry_map_claim(const struct pod_view *pod, const char *container, struct claim *out, struct hm_err *e) HM_MUST_USE;
+
 #endif

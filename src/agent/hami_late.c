@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/entry_map.h"
+#include "agent/hami_lookup.h"
 #include "agent/hami_steer.h"
 #include "agent/mig_manager.h"
 #include "base/log.h"
@@ -160,19 +161,6 @@ static int copy_ids(const char *const *ids, size_t count, struct claim *out, str
 	return 0;
 }
 
-static int read_entry(const struct pod_view *v, const char *container, struct claim *out, struct hm_err *e)
-{
-	hm_auto_pod_devices devices = { 0 };
-	size_t entry;
-
-	if (devices_text_parse(v->annotations[POD_ALLOCATED], &devices, e) < 0 ||
-	    entry_map_find(v, &devices, container, &entry, e) < 0 ||
-	    entry_map_cards(&devices, entry, out->cards, &out->card_count, e) < 0)
-		return hm_err_wrap(e, HAMI_POD_ALLOCATED);
-	out->entry = (unsigned)entry;
-	return 0;
-}
-
 static int check_cards(struct hami_late *h, const struct pod_view *v, const struct claim *c,
 		       const struct inventory *cards, struct hm_err *e)
 {
@@ -254,7 +242,7 @@ static int make_claim(struct hami_late *h, const struct pod_view *v, const struc
 	hm_fmt(out->pod_namespace, sizeof out->pod_namespace, "%s", v->name_space);
 	hm_fmt(out->pod_name, sizeof out->pod_name, "%s", v->name);
 	hm_fmt(out->container, sizeof out->container, "%s", target->container);
-	if (read_entry(v, target->container, out, e) < 0)
+	if (entry_map_claim(v, target->container, out, e) < 0)
 		return refuse(h, v, HAMI_BAD_ANNOTATION, e);
 	if (check_cards(h, v, out, cards, e) < 0 || fill_mig(h, v, count, out, e) < 0)
 		return -e->code;
@@ -275,14 +263,13 @@ static bool is_restart(const struct claim *old, const struct prestart_target *ta
 		       size_t count)
 {
 	return old != NULL && old->state == CLAIM_ACTIVE && claim_has_set(old, ids, count) &&
-	       (target->pod_uid[0] == '\0' || strcmp(old->pod_uid, target->pod_uid) == 0);
+	       (target->pod_uid[0] == '\0' || strcmp(old->pod_uid, target->pod_uid) == 0) &&
+	       (target->container[0] == '\0' || strcmp(old->container, target->container) == 0);
 }
 
 static int unknown_pod(struct hami_late *h, const struct prestart_target *target, struct hm_err *e)
 {
 	h->stats.refused[HAMI_UNKNOWN_POD]++;
-	if (target->pod_uid[0] == '\0')
-		return hm_err_set(e, HM_EAGAIN, "the kubelet's checkpoint does not say which pod this container is of");
 	if (!pods_synced(h->config.pods))
 		return hm_err_set(e, HM_EAGAIN,
 				  "the API server has not told this node's pods yet; pod UID %s waits for that",
@@ -291,8 +278,8 @@ static int unknown_pod(struct hami_late *h, const struct prestart_target *target
 			  h->config.node);
 }
 
-int hami_late_start(struct hami_late *h, const struct prestart_target *target, const char *const *ids, size_t count,
-		    const struct claim *old, const struct inventory *cards, struct claim *out, struct hm_err *e)
+static int start_for(struct hami_late *h, const struct prestart_target *target, const char *const *ids, size_t count,
+		     const struct claim *old, const struct inventory *cards, struct claim *out, struct hm_err *e)
 {
 	bool restart = is_restart(old, target, ids, count);
 	const struct pod_view *v = pods_find(h->config.pods, restart ? old->pod_uid : target->pod_uid);
@@ -319,6 +306,19 @@ int hami_late_start(struct hami_late *h, const struct prestart_target *target, c
 	return 0;
 }
 
+int hami_late_start(struct hami_late *h, const struct prestart_target *target, const char *const *ids, size_t count,
+		    const struct claim *old, const struct inventory *cards, struct claim *out, struct hm_err *e)
+{
+	struct prestart_target who = *target;
+
+	if (who.pod_uid[0] == '\0' && !is_restart(old, target, ids, count) &&
+	    hami_lookup_target(h->config.lookup, h->config.pods, ids, count, &who, e) < 0) {
+		h->stats.refused[HAMI_UNKNOWN_POD]++;
+		return -e->code;
+	}
+	return start_for(h, &who, ids, count, old, cards, out, e);
+}
+
 void hami_late_started(struct hami_late *h, const struct claim *c)
 {
 	pod_finish_success(h->config.finish, c->pod_uid);
@@ -341,62 +341,6 @@ int hami_late_prefer(struct hami_late *h, const struct dp_preferred_request *req
 	h->stats.not_steered += !known;
 	*count = hami_steer_pick(known ? &devices : NULL, entry, h->config.claims, req, out);
 	return 0;
-}
-
-/* ---- claims that were lost */
-
-static bool runs(const struct pod_view *v, const char *container)
-{
-	const struct pod_container *c = pod_view_container(v, container);
-
-	return c != NULL && !v->terminal && c->state != POD_TERMINATED &&
-	       (c->state == POD_RUNNING || strcmp(v->phase, "Running") == 0);
-}
-
-/* True where one was made. */
-static bool rebuild_one(struct hami_late *h, struct claims *claims, const struct checkpoint_entry *entry,
-			uint64_t number, const struct inventory *cards)
-{
-	const struct pod_view *v = pods_find(h->config.pods, entry->pod_uid);
-	struct prestart_target target = { .number = number };
-	struct claim c;
-	struct hm_err e;
-	int r;
-
-	if (claims_find(claims, number) != NULL || v == NULL || !runs(v, entry->container))
-		return false;
-	hm_fmt(target.pod_uid, sizeof target.pod_uid, "%s", entry->pod_uid);
-	hm_fmt(target.container, sizeof target.container, "%s", entry->container);
-	r = hami_late_start(h, &target, (const char *const *)entry->ids, entry->id_count, NULL, cards, &c, &e);
-	if (r == 0) {
-		c.state = CLAIM_ACTIVE;
-		r = claims_put(claims, &c, &e);
-		claim_fini(&c);
-	}
-	if (r < 0)
-		log_warn("a container runs and its claim cannot be made again", KV("pod", v->name),
-			 KV("container", entry->container), KV_ERR(&e));
-	return r == 0;
-}
-
-int hami_late_rebuild(struct hami_late *h, struct claims *claims, const struct inventory *cards, struct hm_err *e)
-{
-	const struct checkpoint *checkpoint;
-	int made = 0, r;
-	uint64_t number;
-
-	if (!pods_synced(h->config.pods))
-		return hm_err_set(e, HM_EAGAIN, "this node's pods are not known yet");
-	r = checkpoint_cache_get(h->config.checkpoint, &checkpoint, e);
-	if (r < 0)
-		return r == -HM_ENOTFOUND ? 0 : hm_err_set(e, HM_EAGAIN, "the kubelet's checkpoint cannot be read");
-	for (size_t i = 0; i < checkpoint->count; i++)
-		for (size_t k = 0; k < checkpoint->entries[i].cdi_count; k++)
-			if (prestart_parse_name(checkpoint->entries[i].cdi_names[k], &number))
-				made += rebuild_one(h, claims, &checkpoint->entries[i], number, cards);
-	if (made > 0)
-		log_info("claims that were lost are there again", KV_I64("claims", made));
-	return made;
 }
 
 /* ---- life */

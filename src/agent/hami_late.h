@@ -6,6 +6,8 @@
  *    that is accepted is the pod's for good: a later one is refused.
  *  - The annotation decides the card; the kubelet's ids are counters. Where they name other cards it is counted.
  *  - A container that was started before keeps what it had, also while the API server is away.
+ *  - Where the checkpoint cannot be read the kubelet's list of pods counts, unless an init container, which is on no
+ *    list, may be meant as well and would get something else.
  *  - A pod that is refused for good is told so: bind-phase failed and an event. */
 #ifndef HM_AGENT_HAMI_LATE_H
 #define HM_AGENT_HAMI_LATE_H
@@ -18,6 +20,7 @@
 #include "agent/claims.h"
 #include "agent/cluster.h"
 #include "agent/pod_finish.h"
+#include "agent/pod_lookup.h"
 #include "agent/pods.h"
 #include "agent/prestart.h"
 #include "core/cleanup.h"
@@ -34,6 +37,7 @@ struct hami_late_config {
 	const struct claims *claims;
 	struct checkpoint_cache *checkpoint;
 	struct pod_finish *finish;
+	struct pod_lookup *lookup;   /* for when the checkpoint cannot be read; NULL: then it is waited for */
 	struct cluster *cluster;     /* for events; may be NULL */
 	struct signature_keys *keys; /* NULL: none are configured */
 	bool signature_warn;         /* what is not signed is counted and taken */
@@ -90,11 +94,6 @@ void hami_late_started(struct hami_late *h, const struct claim *c);
  * are so many. */
 int hami_late_prefer(struct hami_late *h, const struct dp_preferred_request *req, const char **out, size_t *count,
 		     struct hm_err *e) HM_MUST_USE;
-
-/* Claims that were lost with our store, made again for containers that run: who holds what by the kubelet's checkpoint,
- * their pods by the watch. Returns how many; -HM_EAGAIN while pods or checkpoint are not known. */
-int hami_late_rebuild(struct hami_late *h, struct claims *claims, const struct inventory *cards,
-		      struct hm_err *e) HM_MUST_USE;
 
 void hami_late_stats(const struct hami_late *h, struct hami_late_stats *out);
 

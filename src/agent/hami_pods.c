@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/checkpoint_cache.h"
+#include "agent/hami_rebuild.h"
 #include "base/log.h"
 
 struct hami_pods {
@@ -15,6 +16,7 @@ struct hami_pods {
 	struct checkpoint_cache *checkpoint;
 	struct pod_finish *finish;
 	struct signature_keys *keys; /* NULL: not configured, or off */
+	struct pod_lookup *lookup;
 	struct hami_late *late;
 	struct lock_release *lock;
 };
@@ -41,6 +43,7 @@ static int make_late(struct hami_pods *p, const struct hami_pods_config *c, stru
 		.claims = c->claims,
 		.checkpoint = p->checkpoint,
 		.finish = p->finish,
+		.lookup = p->lookup,
 		.cluster = c->cluster,
 		.keys = p->keys,
 		.signature_warn = strcmp(c->options->signature, "warn") == 0,
@@ -64,17 +67,19 @@ static int make(struct hami_pods *p, const struct hami_pods_config *c, struct hm
 	const struct pod_finish_config finish = { client, p->pods, c->claims, resource };
 	const struct lock_release_config lock = { c->cluster, c->node, p->pods, p->checkpoint, checkpoint };
 
-	if (pod_finish_new(&finish, &p->finish, e) < 0 || lock_release_new(&lock, &p->lock, e) < 0)
+	if (pod_finish_new(&finish, &p->finish, e) < 0 || lock_release_new(&lock, &p->lock, e) < 0 ||
+	    pod_lookup_new(kube_client_loop(client), c->paths->pod_resources.s, resource, &p->lookup, e) < 0)
 		return -e->code;
 	return make_late(p, c, e);
 }
 
 static void rebuild(struct hami_pods *p)
 {
+	const struct hami_rebuild_config config = { p->late, p->claims, p->pods, p->checkpoint };
 	struct hm_err e;
 
 	if (!p->rebuilt && p->cards != NULL)
-		p->rebuilt = hami_late_rebuild(p->late, p->claims, p->cards, &e) >= 0;
+		p->rebuilt = hami_rebuild(&config, p->cards, &e) >= 0;
 }
 
 static void on_pod(void *arg, const struct pod_view *v)
@@ -115,6 +120,7 @@ void hami_pods_free(struct hami_pods *p)
 		return;
 	link_remove(&p->listener.link);
 	hami_late_free(p->late);
+	pod_lookup_free(p->lookup);
 	lock_release_free(p->lock);
 	pod_finish_free(p->finish);
 	checkpoint_cache_free(p->checkpoint);

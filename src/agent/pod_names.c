@@ -100,6 +100,11 @@ static struct named state_of(const struct pod_names *n, uint64_t number)
 	return (struct named) { .number = number };
 }
 
+static bool is_new(const struct claim *c, const struct named *state)
+{
+	return !state->was_listed && clock_wall_ms() - c->created_ms < POD_NAMES_NEW_MS;
+}
+
 /* A kubelet that started while the API server is away lists nobody, for as long as that lasts. */
 static bool is_credible(const struct pod_names *n, const struct named *state, uint64_t now_ms)
 {
@@ -119,7 +124,7 @@ static void count_missing(struct pod_names *n, const struct pod_resources_contai
 			continue;
 		if (is_listed(c, containers, count))
 			state = (struct named) { c->number, 0, true };
-		else if (is_credible(n, &state, now_ms))
+		else if (is_credible(n, &state, now_ms) && !is_new(c, &state))
 			state.lists_without++;
 		if (!HM_PUSH(next.named, next.named_count, next.named_cap, state))
 			break;

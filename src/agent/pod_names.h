@@ -23,6 +23,9 @@ enum {
 	/* A list without any container of ours tells nothing of a pod that this kubelet never listed, for so long:
 	   while the API server is away, a kubelet that has just started knows no pods. */
 	POD_NAMES_EMPTY_MS = 10 * 60 * 1000,
+	/* So old must a claim be that no list ever showed. Init containers are on none, so a pod of which nothing else
+	   has devices never is, and late binding knows its name before it runs. */
+	POD_NAMES_NEW_MS = 60 * 1000,
 };
 
 struct pod_names;
@@ -35,8 +38,9 @@ HM_DEFINE_AUTO(pod_names, pod_names_free);
 
 void pod_names_want(struct pod_names *n);
 
-/* True where the claim's pod was on the list once and is not any more. An ended pod's entry stays in the checkpoint
- * until the next allocation; this tells earlier. Never true for a pod whose name is not known. */
+/* True where the claim's pod has a name, is not on the list, and was, or has been started a while ago. An ended pod's
+ * entry stays in the checkpoint until the next allocation; this tells earlier. Never true for a pod whose name is not
+ * known. */
 bool pod_names_is_gone(const struct pod_names *n, uint64_t number);
 
 /* Another kubelet than before may run: what the last one listed says nothing of what this one does not list. */

@@ -361,6 +361,40 @@ def test_the_agent_is_killed_at_every_step(node, when):
     check(node, "steps", [(a, 1234)])
 
 
+def test_a_checkpoint_that_cannot_be_read_leaves_the_kubelets_list(node):
+    a, b = node.uuids()
+    manifest = node.bind(Pod.one("torn", hold(mib=1)), [[(a, 765, 0)]])
+    node.api.delete("pods", "default", "torn")  # it cannot start yet
+    node.run(manifest)
+    checkpoint = node.plugin_dir() / "kubelet_internal_checkpoint"
+    wait_until("Allocate", 10, lambda: manifest["metadata"]["uid"] in checkpoint.read_text())
+    checkpoint.write_text("{torn")
+    node.api.put_tree("pods", "default", manifest)
+    node.wait_running(["torn"], seconds=20)
+    check(node, "torn", [(a, 765)])
+    assert "checkpoint cannot be read" in node.agent_log.read_text()
+    assert claim_of(node, "torn")["pod_uid"] == manifest["metadata"]["uid"]
+
+
+def test_a_kubelet_that_lost_its_checkpoint_gives_ids_out_again(node):
+    """In mode hami they are counters: the next pod gets its own card and starts, the one that runs keeps what it has."""
+    a, b = node.uuids()
+    node.place(Pod.one("forgotten", hold(mib=1)), [[(a, 700, 0)]])
+    node.wait_running(["forgotten"], seconds=20)
+    node.wait_finished("forgotten")
+    node.client("kubelet-stop")
+    (node.plugin_dir() / "kubelet_internal_checkpoint").unlink()
+    node.client("kubelet-start")
+    wait_until("registered again", 30, lambda: node.allocatable() == 2 * node.split)
+    node.place(Pod.one("next", hold(mib=1)), [[(b, 800, 0)]])
+    node.wait_running(["next"], seconds=20)
+    check(node, "next", [(b, 800)])
+    assert node.phase("forgotten") == "Running"
+    time.sleep(8)  # two rounds of the cleaning
+    assert claim_of(node, "forgotten")["cards"][0].startswith(a)
+    assert "memory" in node.execute("forgotten", ["cat", "/run/hami-vgpu/limits"])
+
+
 def test_lost_claims_are_made_again(node):
     a, _ = node.uuids()
     node.place(Pod.one("lost", hold(mib=1), restart="Always"), [[(a, 555, 5)]])

@@ -3,7 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/hami_steer.h"
+#include "agent/hami_lookup.h"
+#include "agent/hami_rebuild.h"
 #include "core/fmt.h"
 #include "fake_pods.h"
 #include "fast_loop.h"
@@ -428,6 +429,81 @@ static void steered_to_the_schedulers_cards(void **state)
 	end();
 }
 
+/* ---- without the checkpoint: the kubelet's list is the test's */
+
+static struct pod_lookup_found listed;
+static int listed_code;
+
+int __wrap_pod_lookup_find(struct pod_lookup *p, const char *const *ids, size_t count, struct pod_lookup_found *out,
+			   struct hm_err *e);
+int __wrap_pod_lookup_find(struct pod_lookup *p, const char *const *ids, size_t count, struct pod_lookup_found *out,
+			   struct hm_err *e)
+{
+	(void)p, (void)ids, (void)count;
+	*out = listed;
+	return listed_code < 0 ? hm_err_set(e, -listed_code, "says the test") : 0;
+}
+
+/* A pod of an init container i and a main one c, one device each, equal or not; the status of i. */
+static void tell_init_pod(const char *allocated, const char *state)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{'metadata':{'name':'a','namespace':'ns','uid':'uid-a','resourceVersion':'1','annotations':{"
+		 "'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'%s'}},'spec':{'nodeName':'node-1',"
+		 "'initContainers':[{'name':'i','resources':{'limits':{'nvidia.com/gpu':'1'}}}],"
+		 "'containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'1'}}}]},"
+		 "'status':{'phase':'Pending','initContainerStatuses':[{'name':'i','state':{'%s':{}}}]}}",
+		 allocated, state);
+	fake_watch(str_text(&text), false);
+}
+
+#define EQUAL "GPU-0-0-0-0-a,NVIDIA,5,5:;GPU-0-0-0-0-a,NVIDIA,5,5:;"
+#define OTHER "GPU-0-0-0-0-a,NVIDIA,4,5:;GPU-0-0-0-0-a,NVIDIA,5,5:;"
+
+static void the_list_counts_where_nothing_else_may_be_meant(void **state)
+{
+	static const struct {
+		const char *allocated, *init_state, *listed_pod;
+		int code;
+		const char *says; /* or the container */
+	} rows[] = {
+		{ EQUAL, "waiting", "a", 0, "c" },
+		{ OTHER, "terminated", "a", 0, "c" },
+		{ OTHER, "waiting", "a", -HM_EAGAIN,
+		  "does not say whether container c or init container i of pod ns/a" },
+		{ OTHER, "running", "a", -HM_EAGAIN, "does not say" },
+		{ EQUAL, "waiting", "b", -HM_EAGAIN, "has not told of pod ns/b" },
+		{ EQUAL, "waiting", NULL, -HM_EAGAIN, "says the test" },
+	};
+	static const char *const ids[] = { "GPU-0-0-0-0-a-0" };
+	const struct hami_late_config config = { .lookup = (struct pod_lookup *)&w };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		const struct prestart_target target = { .number = 7 };
+		struct claim c = { 0 };
+		struct hm_err e = { 0 };
+
+		begin(&config);
+		tell_init_pod(rows[i].allocated, rows[i].init_state);
+		listed_code = rows[i].listed_pod == NULL ? -HM_EAGAIN : 0;
+		listed = (struct pod_lookup_found) { "ns", "", "c" };
+		snprintf(listed.pod, sizeof listed.pod, "%s", rows[i].listed_pod != NULL ? rows[i].listed_pod : "");
+		assert_int_equal(hami_late_start(w.late, &target, ids, 1, NULL, &w.inventory, &c, &e), rows[i].code);
+		if (rows[i].code == 0) {
+			assert_string_equal(c.container, rows[i].says);
+			assert_string_equal(c.pod_uid, "uid-a");
+			assert_int_equal(c.cards[0].memory_bytes, 5 << 20);
+		} else if (strstr(e.msg, rows[i].says) == NULL) {
+			fail_msg("\"%s\" does not say \"%s\"", e.msg, rows[i].says);
+		}
+		claim_fini(&c);
+		end();
+	}
+}
+
 /* ---- claims that were lost */
 
 static void lost_claims(void **state)
@@ -437,7 +513,9 @@ static void lost_claims(void **state)
 
 	(void)state;
 	begin(&config);
-	assert_int_equal(hami_late_rebuild(w.late, w.claims, &w.inventory, &e), 0); /* no checkpoint: nothing held */
+	const struct hami_rebuild_config rebuild = { w.late, w.claims, w.pods, w.checkpoint };
+
+	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 0); /* no checkpoint: nothing held */
 	temp_write(
 		"kubelet_internal_checkpoint",
 		"{\"Data\":{\"PodDeviceEntries\":["
@@ -448,14 +526,14 @@ static void lost_claims(void **state)
 		"\"}],\"RegisteredDevices\":{}},\"Checksum\":1}");
 	tell_pod("runs", "1", "Running", "GPU-0-0-0-0-b,NVIDIA,77,7:;", PHASE("success"));
 	tell_pod("waits", "1", "Pending", "GPU-0-0-0-0-b,NVIDIA,88,8:;", ALLOCATING);
-	assert_int_equal(hami_late_rebuild(w.late, w.claims, &w.inventory, &e), 1);
+	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 1);
 	assert_int_equal(claims_count(w.claims), 1);
 	assert_int_equal(claims_find(w.claims, 5)->state, CLAIM_ACTIVE);
 	assert_int_equal(claims_find(w.claims, 5)->cards[0].memory_bytes, 77 << 20);
 	assert_string_equal(claims_find(w.claims, 5)->devices[0], "GPU-0-0-0-0-a-9");
-	assert_int_equal(hami_late_rebuild(w.late, w.claims, &w.inventory, &e), 0);
+	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 0);
 	temp_write("kubelet_internal_checkpoint", "torn");
-	assert_int_equal(hami_late_rebuild(w.late, w.claims, &w.inventory, &e), -HM_EAGAIN);
+	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), -HM_EAGAIN);
 	end();
 }
 
@@ -488,6 +566,7 @@ int main(void)
 		TEST(a_signed_placement_is_pinned),
 		TEST(what_is_not_signed),
 		TEST(steered_to_the_schedulers_cards),
+		TEST(the_list_counts_where_nothing_else_may_be_meant),
 		TEST(lost_claims),
 	};
 

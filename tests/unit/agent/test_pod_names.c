@@ -76,8 +76,18 @@ static void end_watch(struct watch *w)
 	loop_free(w->loop);
 }
 
-/* "1": a list with its pod, "2": with another pod alone, "0": an empty one, "r": another kubelet, "m": minutes go by.
- */
+static void make_it_new(struct watch *w)
+{
+	struct claim c;
+	struct hm_err e;
+
+	assert_int_equal(claim_copy(claims_at(w->claims, 0), &c, &e), 0);
+	c.created_ms = clock_wall_ms();
+	put_claim(w->claims, c);
+}
+
+/* "1": a list with its pod, "2": with another pod alone, "0": an empty one, "r": another kubelet, "m": minutes go by,
+ * "n": its claim has just been made. */
 static bool is_gone_after(struct watch *w, const char *lists)
 {
 	static const char *const a[] = { "GPU-0::0" };
@@ -88,6 +98,8 @@ static bool is_gone_after(struct watch *w, const char *lists)
 			pod_names_new_kubelet(w->names);
 		else if (*lists == 'm')
 			w->now_ms += POD_NAMES_EMPTY_MS;
+		else if (*lists == 'n')
+			make_it_new(w);
 		else
 			pod_names_take(w->names, *lists == '1' ? &one : &two, *lists == '0' ? 0 : 1, w->now_ms);
 	}
@@ -104,7 +116,9 @@ static void an_empty_list_is_no_proof_of_an_end(void **state)
 		{ "22", true },    { "100", true },      { "1020", true },    { "00", false }, /* the agent started */
 		{ "0000", false }, { "1r0000", false },  { "10r0r0", false }, /* a kubelet without the API server */
 		{ "12r2", false }, { "1r01", false },    { "1r0100", true },  { "0m00", true }, { "0m0", false },
-		{ "02m20", true }, { "1r0mr00", false },
+		{ "02m20", true }, { "1r0mr00", false }, { "n2222", false }, /* a pod of an init container: on no list,
+										and not there yet */
+		{ "n122", true },
 	};
 
 	(void)state;
