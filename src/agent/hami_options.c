@@ -44,7 +44,7 @@ void hami_options_table(struct hami_options *h, struct option_spec table[HAMI_OP
 		{ "device-cores-scaling", "DEVICE_CORES_SCALING", OPTION_F64, &h->device_cores_scaling, 0,
 		  DEVICE_CONFIG_MAX_SCALING, NULL, NULL, "mode hami: registered compute / the card's" },
 		{ "disable-core-limit", "DISABLE_CORE_LIMIT", OPTION_BOOL, &h->disable_core_limit, 0, 0, NULL, NULL,
-		  "mode hami: compute is not limited" },
+		  "mode hami: compute is not limited; false does not go over disableCoreLimit: true" },
 		{ "mig-strategy", "MIG_STRATEGY", OPTION_CHOICE, &h->mig_strategy, 0, 0, "none|single|mixed", NULL,
 		  "mode hami: how MIG devices that are there are offered" },
 		{ "device-list-strategy", "DEVICE_LIST_STRATEGY", OPTION_LIST, &h->device_list_strategy, 0, 0,

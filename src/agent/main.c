@@ -66,11 +66,11 @@ int main(int argc, char **argv)
 	mallopt(M_ARENA_MAX, 1); /* the worker allocates little; an arena of its own would only cost memory */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN); /* until there is a configuration to read again */
+	log_set_clock(clock_wall_ms);
 	agent_options_init(&options, table);
 	r = agent_options_read(&options, table, argc, argv, &e);
 	if (r > OPTIONS_RUN)
 		return finish_early(r, table);
-	log_set_clock(clock_wall_ms);
 	if (r < 0 || agent_options_set_log(&options, &e) < 0) {
 		fprintf(stderr, "hami-device-plugin: %s\n", e.msg);
 		agent_options_fini(&options);

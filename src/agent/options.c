@@ -11,6 +11,7 @@
 #include "contract/host.h"
 #include "contract/names.h"
 #include "core/check.h"
+#include "hami/device_config.h"
 
 static const struct agent_options defaults = {
 	.binding = "auto",
@@ -145,6 +146,9 @@ static int read_layers(struct agent_options *o, const struct option_spec *table,
 	    options_parse(table, AGENT_OPTION_COUNT, argc, argv, NULL, e) < 0)
 		return -e->code;
 	o->mode = p.mode;
+	/* HAMi's chart always passes --disable-core-limit=false, which HAMi reads nowhere: the file's true counts. */
+	if (hami && o->hami.device->disable_core_limit)
+		o->hami.disable_core_limit = true;
 	return 0;
 }
 

@@ -135,6 +135,14 @@ static void differs(struct difference *d, const char *name, enum options_change 
 	d->change = HM_MAX(d->change, change);
 }
 
+/* Some copy whether memory is oversubscribed. */
+static enum options_change change_of(const struct option_spec *a, const struct option_spec *b)
+{
+	if (strcmp(a->name, "device-memory-scaling") == 0 && (*(double *)a->value > 1) != (*(double *)b->value > 1))
+		return OPTIONS_RESTART;
+	return is_live(a->name) ? OPTIONS_LIVE : OPTIONS_RESTART;
+}
+
 static void compare_files(const struct hami_options *a, const struct hami_options *b, struct difference *d)
 {
 	if (!same_text(a->operating_mode, b->operating_mode))
@@ -163,7 +171,7 @@ enum options_change options_change_of(struct agent_options *old, struct agent_op
 	make_table(fresh, b);
 	for (size_t i = 0; i < AGENT_OPTION_COUNT; i++)
 		if (!same_value(&a[i], &b[i]))
-			differs(&d, a[i].name, is_live(a[i].name) ? OPTIONS_LIVE : OPTIONS_RESTART);
+			differs(&d, a[i].name, change_of(&a[i], &b[i]));
 	compare_files(&old->hami, &fresh->hami, &d);
 	return d.change;
 }

@@ -159,7 +159,7 @@ def hami(cluster, kubelet, agent, short_tmp):
     def run():
         return serve(kubelet, agent, f"--config-file={agent.device.path}", f"--node-config={agent.node_config.path}",
                      "--binding=late", f"--kubeconfig={cluster.kubeconfig}", "--metrics-bind-address=127.0.0.1:0",
-                     env={"NODE_NAME": NODE}.items())
+                     env={"NODE_NAME": NODE, "HOOK_PATH": str(short_tmp)}.items())
     agent.register, agent.run = register, run
     return agent
 
@@ -167,16 +167,16 @@ def hami(cluster, kubelet, agent, short_tmp):
 def test_counts_scaling_and_filter_follow_the_files(hami, kubelet):
     assert len(hami.run()) == 4
     wait_until("registered", 5, lambda: hami.register() == [(u, 2, 16384, "hami-core") for u in UUIDS[:2]])
-    hami.device.set("nvidia:\n  deviceSplitCount: 3\n  deviceMemoryScaling: 1.5\n")
+    hami.device.set("nvidia:\n  deviceSplitCount: 3\n  deviceMemoryScaling: 0.5\n")
     assert len(kubelet.devices()) == 6
-    wait_until("published", 5, lambda: hami.register() == [(u, 3, 24576, "hami-core") for u in UUIDS[:2]])
+    wait_until("published", 5, lambda: hami.register() == [(u, 3, 8192, "hami-core") for u in UUIDS[:2]])
     hami.node_config.set(json.dumps({"nodeconfig": [{"name": NODE, "devicesplitcount": 5, "operatingmode": "mps",
                                                      "filterdevices": {"uuid": [UUIDS[0]]}}]}))
     assert [d.ID for d in kubelet.devices()] == [f"{UUIDS[1]}-{i}" for i in range(5)]
-    wait_until("published", 5, lambda: hami.register() == [(UUIDS[1], 5, 24576, "mps")])
+    wait_until("published", 5, lambda: hami.register() == [(UUIDS[1], 5, 8192, "mps")])
     hami.node_config.set('{"nodeconfig": []}')
     assert len(kubelet.devices()) == 6
-    wait_until("published", 5, lambda: hami.register() == [(u, 3, 24576, "hami-core") for u in UUIDS[:2]])
+    wait_until("published", 5, lambda: hami.register() == [(u, 3, 8192, "hami-core") for u in UUIDS[:2]])
     assert kubelet.registered.empty()
 
 

@@ -131,6 +131,29 @@ static void each_layer_goes_over_the_next(void **state)
 	assert_false(options.hami.pass_device_specs);
 }
 
+/* HAMi's chart passes the flag as false, whatever the file says. */
+static void one_word_is_enough_to_lift_the_core_limit(void **state)
+{
+	static const struct {
+		const char *text, *flag;
+		bool want;
+	} rows[] = {
+		{ "nvidia: {disableCoreLimit: true}\n", "--disable-core-limit=false", true },
+		{ "nvidia: {disableCoreLimit: false}\n", "--disable-core-limit=false", false },
+		{ "nvidia: {disableCoreLimit: false}\n", "--disable-core-limit", true },
+		{ "nvidia: {}\n", NULL, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		struct hm_err e = { 0 };
+
+		temp_write("d", rows[i].text);
+		assert_int_equal(read_options(&e, "--config-file=@d", "--node-config=", rows[i].flag), OPTIONS_RUN);
+		assert_int_equal(options.hami.disable_core_limit, rows[i].want);
+	}
+}
+
 /* HAMi 11.10: mode "" where config.json is not there or not right. */
 static void without_config_json_the_mode_is_hami_core(void **state)
 {
@@ -249,6 +272,7 @@ int main(void)
 		TEST(the_files_of_the_chart_decide_on_the_mode),
 		TEST(mode_hami_without_files_has_the_charts_defaults),
 		TEST(each_layer_goes_over_the_next),
+		TEST(one_word_is_enough_to_lift_the_core_limit),
 		TEST(without_config_json_the_mode_is_hami_core),
 		TEST(nvidias_flags_are_options),
 		TEST(what_cannot_be_is_refused),

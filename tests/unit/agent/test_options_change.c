@@ -76,6 +76,8 @@ static void what_differs_is_named_and_weighed(void **state)
 		  "", OPTIONS_SAME },
 		{ "d", "nvidia: {deviceSplitCount: 3, migProfileAllowlist: [{models: [A], profiles: [1g.5gb]}]}",
 		  "device-split-count", OPTIONS_LIVE },
+		{ "c", "v: 1\ndevice-memory-scaling: 0.5\n", "device-memory-scaling", OPTIONS_LIVE },
+		{ "c", "v: 1\ndevice-memory-scaling: 1.5\n", "device-memory-scaling", OPTIONS_RESTART },
 		{ "d", "nvidia: {deviceSplitCount: 2, migProfileAllowlist: [{models: [A], profiles: [2g.5gb]}]}",
 		  "migProfileAllowlist", OPTIONS_RESTART },
 		{ "d",
