@@ -110,11 +110,14 @@ static bool add_hold(struct mig_manager *m, struct mig_job *j, size_t i, uint64_
 /* An instance that no pod holds: its pod ended while nobody looked, or somebody made it by hand. */
 static void add_orphans(const struct mig_manager *m, struct mig_job *j, const struct card *card)
 {
-	for (size_t i = 0; i < card->mig.device_count; i++) {
-		const struct mig_device *d = &card->mig.devices[i];
+	const struct mig_card *c = &card->mig;
+
+	for (size_t i = 0; i < c->device_count + c->bare_count; i++) {
+		const struct mig_device *d = i < c->device_count ? &c->devices[i] : &c->bare[i - c->device_count];
 		struct mig_step s = { .kind = MIG_END, .at = d->at, .gi = d->gi };
 
-		if (d->at.size == 0 || mig_holds_place(m->holds, card->uuid, d->at) || is_claimed(m, d->uuid))
+		if (d->at.size == 0 || mig_holds_place(m->holds, card->uuid, d->at) ||
+		    (d->uuid[0] != '\0' && is_claimed(m, d->uuid)))
 			continue;
 		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", card->uuid);
 		hm_fmt(s.profile, sizeof s.profile, "%s", d->profile);

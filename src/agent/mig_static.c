@@ -103,12 +103,6 @@ int mig_static_take(struct mig_static *m, const struct fleet *f, struct hm_err *
 	return 0;
 }
 
-void mig_static_list_again(struct mig_static *m)
-{
-	for (size_t i = 0; i < m->count; i++)
-		resource_list_again(m->items[i].resource);
-}
-
 void mig_static_stop(struct mig_static *m)
 {
 	m->stopped = true;

@@ -22,7 +22,6 @@ HM_DEFINE_AUTO(mig_static, mig_static_free);
 
 /* The cards are these now; borrowed until the next take. New resources are made and registered. */
 int mig_static_take(struct mig_static *m, const struct fleet *f, struct hm_err *e) HM_MUST_USE;
-void mig_static_list_again(struct mig_static *m); /* health has changed */
 void mig_static_stop(struct mig_static *m);
 
 size_t mig_static_count(const struct mig_static *m);

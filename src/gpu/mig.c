@@ -5,8 +5,6 @@
 #include "core/fmt.h"
 #include "gpu/mig_internal.h"
 
-enum { MAX_INSTANCES = 64 }; /* more than any card has of a profile */
-
 static int error(struct gpu_driver *d, int result, const char *call, const char *uuid, struct hm_err *e)
 {
 	driver_error(d, result, call, e);
@@ -82,13 +80,13 @@ int gpu_mig_enable(struct gpu_driver *d, const char *uuid, struct hm_err *e)
 static int end_compute(struct gpu_driver *d, struct nvml_gpu_instance *gi)
 {
 	for (unsigned i = 0; i < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; i++) {
-		struct nvml_compute_instance *cis[MAX_INSTANCES];
+		struct nvml_compute_instance *cis[MIG_MAX_INSTANCES];
 		struct nvml_compute_instance_profile p = { 0 };
 		unsigned count = 0;
 
 		if (NVML(d, nvmlGpuInstanceGetComputeInstanceProfileInfo, gi, i,
 			 NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED, &p) != NVML_SUCCESS ||
-		    p.instances > MAX_INSTANCES)
+		    p.instances > MIG_MAX_INSTANCES)
 			continue;
 		if (NVML(d, nvmlGpuInstanceGetComputeInstances, gi, p.id, cis, &count) != NVML_SUCCESS)
 			continue;
@@ -144,9 +142,9 @@ int gpu_mig_clear(struct gpu_driver *d, const char *uuid, struct hm_err *e)
 		return r;
 	for (size_t i = 0; i < t.card.mig.profile_count; i++) {
 		const struct mig_profile *p = &t.card.mig.profiles[i];
-		struct nvml_gpu_instance *gis[MAX_INSTANCES];
+		struct nvml_gpu_instance *gis[MIG_MAX_INSTANCES];
 		unsigned count = 0;
-		int result = p->instances > MAX_INSTANCES
+		int result = p->instances > MIG_MAX_INSTANCES
 				     ? NVML_ERROR_INSUFFICIENT_SIZE
 				     : NVML(d, nvmlDeviceGetGpuInstances, t.handle, p->id, gis, &count);
 
@@ -182,9 +180,9 @@ static const struct mig_profile *wanted_profile(const struct target *t, const ch
 static int existing(struct target *t, const struct mig_profile *p, struct mig_placement at,
 		    struct nvml_gpu_instance **out, struct nvml_gpu_instance_info *info, struct hm_err *e)
 {
-	struct nvml_gpu_instance *gis[MAX_INSTANCES];
+	struct nvml_gpu_instance *gis[MIG_MAX_INSTANCES];
 	unsigned count = 0;
-	int result = p->instances > MAX_INSTANCES
+	int result = p->instances > MIG_MAX_INSTANCES
 			     ? NVML_ERROR_INSUFFICIENT_SIZE
 			     : NVML(t->d, nvmlDeviceGetGpuInstances, t->handle, p->id, gis, &count);
 

@@ -5,6 +5,8 @@
 #include "gpu/driver.h"
 #include "model/mig.h"
 
+enum { MIG_MAX_INSTANCES = 64 }; /* more than any card has of a profile */
+
 /* By the driver's number; NULL where the card has none. */
 const struct mig_profile *mig_profile_by_id(const struct mig_card *m, unsigned id);
 

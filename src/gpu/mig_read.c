@@ -152,6 +152,37 @@ static void read_devices(struct gpu_driver *d, struct nvml_device *handle, struc
 	}
 }
 
+static bool has_device(const struct mig_card *m, unsigned gi)
+{
+	for (size_t i = 0; i < m->device_count; i++)
+		if (m->devices[i].gi == gi)
+			return true;
+	return false;
+}
+
+static void read_bare(struct gpu_driver *d, struct nvml_device *handle, struct mig_card *m, const struct mig_profile *p)
+{
+	struct nvml_gpu_instance *gis[MIG_MAX_INSTANCES];
+	struct nvml_gpu_instance_info info;
+	unsigned count = 0;
+
+	if (p->instances > MIG_MAX_INSTANCES ||
+	    NVML(d, nvmlDeviceGetGpuInstances, handle, p->id, gis, &count) != NVML_SUCCESS)
+		return;
+	for (unsigned i = 0; i < count && m->bare_count < MIG_MAX_DEVICES; i++) {
+		struct mig_device *out = &m->bare[m->bare_count];
+
+		if (NVML(d, nvmlGpuInstanceGetInfo, gis[i], &info) != NVML_SUCCESS || has_device(m, info.id))
+			continue;
+		*out = (struct mig_device) { .gi = info.id,
+					     .ci = MIG_NO_ID,
+					     .at = { info.placement.start, info.placement.size },
+					     .memory_mib = p->memory_mib };
+		hm_fmt(out->profile, sizeof out->profile, "%s", p->name);
+		m->bare_count++;
+	}
+}
+
 void mig_read(struct gpu_driver *d, struct nvml_device *handle, struct card *card)
 {
 	struct mig_card *m = &card->mig;
@@ -164,6 +195,9 @@ void mig_read(struct gpu_driver *d, struct nvml_device *handle, struct card *car
 	m->enabled = mode == NVML_DEVICE_MIG_ENABLE;
 	m->pending = pending == NVML_DEVICE_MIG_ENABLE;
 	read_profiles(d, handle, card);
-	if (m->enabled)
-		read_devices(d, handle, m);
+	if (!m->enabled)
+		return;
+	read_devices(d, handle, m);
+	for (size_t i = 0; i < m->profile_count; i++)
+		read_bare(d, handle, m, &m->profiles[i]);
 }

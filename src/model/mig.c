@@ -29,13 +29,17 @@ static bool device_equal(const struct mig_device *a, const struct mig_device *b)
 bool mig_card_equal(const struct mig_card *a, const struct mig_card *b)
 {
 	if (a->capable != b->capable || a->enabled != b->enabled || a->pending != b->pending ||
-	    a->profile_count != b->profile_count || a->device_count != b->device_count)
+	    a->profile_count != b->profile_count || a->device_count != b->device_count ||
+	    a->bare_count != b->bare_count)
 		return false;
 	for (size_t i = 0; i < a->profile_count; i++)
 		if (!profile_equal(&a->profiles[i], &b->profiles[i]))
 			return false;
 	for (size_t i = 0; i < a->device_count; i++)
 		if (!device_equal(&a->devices[i], &b->devices[i]))
+			return false;
+	for (size_t i = 0; i < a->bare_count; i++)
+		if (!device_equal(&a->bare[i], &b->bare[i]))
 			return false;
 	return true;
 }

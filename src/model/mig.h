@@ -54,6 +54,8 @@ struct mig_card {
 	size_t profile_count;
 	struct mig_device devices[MIG_MAX_DEVICES];
 	size_t device_count;
+	struct mig_device bare[MIG_MAX_DEVICES]; /* GPU instances without a compute instance: no devices; uuid "" */
+	size_t bare_count;
 };
 
 bool mig_card_equal(const struct mig_card *a, const struct mig_card *b);

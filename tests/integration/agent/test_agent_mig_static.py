@@ -73,6 +73,10 @@ def test_mixed_has_a_resource_for_each_profile(make_node):
     assert sum(f" mig={uuid} gi={gi} ci=0\n" in c for c in claims) == 1
     node.delete_all()
     wait_until("cleaned up", 20, node.no_leftovers)
+    # A card that is lost takes all of its devices with it, and no other card's.
+    node.simctl("gpu", "1", "lost")
+    wait_until("none left", 10, lambda: (allocatable(node, SMALL), allocatable(node, LARGE),
+                                         allocatable(node, "hami.com/vgpu")) == (0, 0, 4))
 
 
 def test_mixed_follows_the_instances(make_node):

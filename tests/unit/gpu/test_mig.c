@@ -160,6 +160,10 @@ static void what_stands_there_is_taken_and_nothing_else(void **state)
 	/* Half made, as by an agent that was killed. */
 	fake->cards[1].migs[0].ci = false;
 	assert_int_equal(now(d).device_count, 0);
+	assert_int_equal(now(d).bare_count, 1);
+	assert_int_equal(now(d).bare[0].gi, first.gi);
+	assert_int_equal(now(d).bare[0].at.start, 2);
+	assert_string_equal(now(d).bare[0].profile, "2g.12gb");
 	assert_string_equal(ensured(d, "2g.12gb", 2, 2).uuid, first.uuid);
 	assert_int_equal(fake->cards[1].migs[0].slices, 2);
 	/* Somebody cut it. */
