@@ -452,6 +452,7 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 							.driver = a->driver,
 							.usage = a->usage,
 							.health = card_checks_health(a->checks),
+							.reload = a->reload,
 							.fleet = &a->fleet,
 							.resources = { a->resource },
 							.resource_count = 1 };

@@ -118,6 +118,20 @@ static void add_resources(const struct metrics_sources *s, struct str *out)
 
 /* ---- the API server */
 
+static void add_reload(const struct reload *r, struct str *out)
+{
+	const struct prom_family *f;
+	struct reload_stats stats;
+
+	if (r == NULL)
+		return;
+	stats = reload_stats(r);
+	f = metrics_begin(out, METRIC_RELOADS);
+	prom_add(out, f, PROM_LABELS({ "result", "applied" }), stats.applied);
+	prom_add(out, f, PROM_LABELS({ "result", "refused" }), stats.refused);
+	prom_add(out, metrics_begin(out, METRIC_CONFIG_REFUSED), NULL, stats.trouble[0] != '\0');
+}
+
 static void add_api_requests(const struct kube_stats *k, struct str *out)
 {
 	const struct prom_family *f = metrics_begin(out, METRIC_API_REQUESTS);
@@ -236,6 +250,7 @@ int metrics_get(void *sources, struct str *body)
 	add_claims(s, body);
 	add_resources(s, body);
 	prom_add_micros(body, metrics_begin(body, METRIC_NVML_HUNG), NULL, driver_hung_ms(s->driver) * 1000);
+	add_reload(s->reload, body);
 	add_api(s, body);
 	add_publish(s, body);
 	add_pods(s, body);

@@ -15,6 +15,7 @@
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/publish.h"
+#include "agent/reload.h"
 #include "agent/resource.h"
 #include "core/err.h"
 #include "io/http_server.h"
@@ -35,6 +36,7 @@ struct metrics_sources {
 	const struct driver *driver;
 	const struct card_usage *usage;
 	const struct card_health *health; /* NULL: no health checks */
+	const struct reload *reload;      /* NULL: none */
 	struct fleet *const *fleet;       /* what it points at may be NULL, and changes */
 	const struct resource *resources[METRICS_MAX_RESOURCES];
 	size_t resource_count;

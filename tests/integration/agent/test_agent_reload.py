@@ -2,9 +2,11 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -52,6 +54,10 @@ def serve(kubelet, agent, *flags, **more):
     return kubelet.devices()
 
 
+def port(agent):
+    return re.search(r"serving metrics .*port=(\d+)", agent.log())[1]
+
+
 # ---- slices
 
 def test_new_sizes_for_new_containers_only(kubelet, agent, short_tmp):
@@ -81,7 +87,7 @@ def test_new_sizes_for_new_containers_only(kubelet, agent, short_tmp):
 def test_a_bad_file_changes_nothing(kubelet, agent, short_tmp, text, said):
     config = short_tmp / "agent.yaml"
     config.write_text("cores-per-device: 4\n")
-    serve(kubelet, agent, f"--config={config}")
+    serve(kubelet, agent, f"--config={config}", "--metrics-bind-address=127.0.0.1:0")
     config.write_text(text)
     line = wait_until("refused", 5, lambda: next((s for s in agent.log().splitlines() if "is refused" in s), None))
     assert said in line.replace('\\"', '"'), line
@@ -89,6 +95,8 @@ def test_a_bad_file_changes_nothing(kubelet, agent, short_tmp, text, said):
     kubelet.plugin.pre_start(ids(0, 3))
     (number,) = [p.name for p in (agent.state / "claims").iterdir() if p.name.isdigit()]
     assert "cores=25" in limits(agent, number)
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port(agent)}/metrics", timeout=5).read().decode()
+    assert 'hami_agent_config_reloads_total{result="refused"} 1\n' in page and "hami_agent_config_refused 1\n" in page
     config.write_text("cores-per-device: 2\n")  # and the next good one counts
     assert len(kubelet.devices()) == 4
 

@@ -118,7 +118,6 @@ static void what_differs_is_named_and_weighed(void **state)
 static void a_swap_is_undone_by_another(void **state)
 {
 	struct agent_options fresh;
-	hm_auto_str names = { 0 };
 	struct hm_err e = { 0 };
 
 	(void)state;

@@ -18,7 +18,7 @@ static int calls;
 
 static void on_event(void *arg, enum dir_event event, const char *name)
 {
-	static const char kinds[] = { [DIR_CREATED] = '+', [DIR_DELETED] = '-', [DIR_GONE] = '!' };
+	static const char kinds[] = { [DIR_CREATED] = '+', [DIR_DELETED] = '-', [DIR_WRITTEN] = 'w', [DIR_GONE] = '!' };
 
 	assert_ptr_equal(arg, &seen);
 	str_addf(&seen, "%c%s ", kinds[event], name);
@@ -52,6 +52,22 @@ static void turn(void)
 
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(loop_run_once(loop, 10, &e), 0);
+}
+
+static void writes_where_they_are_asked_for(void **state)
+{
+	struct hm_err e;
+
+	(void)state;
+	temp_write("d/a", "1");
+	turn();
+	assert_string_equal(str_text(&seen), "+a ");
+	dir_watch_free(HM_STEAL(watch));
+	assert_int_equal(dir_watch_new_writes(loop, temp_path("d"), on_event, &seen, &watch, &e), 0);
+	str_clear(&seen);
+	temp_write("d/a", "2");
+	turn();
+	assert_string_equal(str_text(&seen), "wa ");
 }
 
 static void names_that_come_and_go(void **state)
@@ -170,13 +186,10 @@ static void survives_every_failed_allocation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(names_that_come_and_go),
-		TEST(a_write_is_no_news),
-		TEST(the_folders_end_is_told),
-		TEST(the_folders_move_is_told),
-		TEST(the_watch_may_be_freed_in_its_callback),
-		TEST(many_events_all_arrive),
-		TEST(what_cannot_be_watched_is_named),
+		TEST(names_that_come_and_go),           TEST(a_write_is_no_news),
+		TEST(writes_where_they_are_asked_for),  TEST(the_folders_end_is_told),
+		TEST(the_folders_move_is_told),         TEST(the_watch_may_be_freed_in_its_callback),
+		TEST(many_events_all_arrive),           TEST(what_cannot_be_watched_is_named),
 		TEST(survives_every_failed_allocation),
 	};
 
