@@ -3,80 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/hami_lookup.h"
-#include "agent/hami_rebuild.h"
 #include "core/fmt.h"
-#include "fake_pods.h"
-#include "fast_loop.h"
-#include "harness/temp.h"
+#include "hami_world.h"
 #include "unit/agent/checkpoint_text.h"
 
-/* The public key of RFC 8032, 7.1, test 1, and what its private one made of these placements of pod "s" and "other"
+/* The public key of RFC 8032, 7.1, test 1, and what its private one made of the placement of pod "s"
  * (openssl pkeyutl -sign -rawin of the text that contract/hami-annotations.md says). */
 #define PUBLIC_1                                                                                                       \
 	"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"                   \
 	"-----END PUBLIC KEY-----\n"
 #define SIGNED_TEXT "GPU-0-0-0-0-a,NVIDIA,3000,30:;"
 #define SIGNED "v1.one.Ijng0WX2hDnQKrIQDEeA3WY7YwwXnZBFAnPGjlmOvj4XBQrqJzzPW8W_nl6sLlAYhlGtbXhyTu6L-Sk2abIGAQ"
-
-#define ALLOCATING PHASE("allocating")
-
-static struct world {
-	struct pods *pods;
-	struct claims *claims;
-	struct checkpoint_cache *checkpoint;
-	struct pod_finish *finish;
-	struct signature_keys *keys;
-	struct hami_late *late;
-	struct card cards[2];
-	struct inventory inventory;
-	char path[512];
-} w;
-
-static void begin(const struct hami_late_config *more)
-{
-	struct hami_late_config config = *more;
-	struct hm_err e;
-
-	fake_forget();
-	w = (struct world) { .cards = { { .uuid = "GPU-0-0-0-0-a" }, { .uuid = "GPU-0-0-0-0-b" } } };
-	w.inventory = (struct inventory) { .cards = w.cards, .count = 2 };
-	snprintf(w.path, sizeof w.path, "%s", temp_path("kubelet_internal_checkpoint"));
-	w.pods = make_pods();
-	assert_int_equal(claims_open(temp_path("claims"), &w.claims, &e), 0);
-	assert_int_equal(checkpoint_cache_new(w.path, "nvidia.com/gpu", &w.checkpoint, &e), 0);
-	const struct pod_finish_config finish = { (struct kube_client *)&fake_loop, w.pods, w.claims,
-						  "nvidia.com/gpu" };
-
-	assert_int_equal(pod_finish_new(&finish, &w.finish, &e), 0);
-	config.node = "node-1";
-	config.resource = "nvidia.com/gpu";
-	config.pods = w.pods;
-	config.claims = w.claims;
-	config.checkpoint = w.checkpoint;
-	config.finish = w.finish;
-	config.keys = w.keys;
-	assert_int_equal(hami_late_new(&config, &w.late, &e), 0);
-	fake_reflector.synced(fake_reflector.arg);
-}
-
-static void end(void)
-{
-	hami_late_free(w.late);
-	pod_finish_free(w.finish);
-	checkpoint_cache_free(w.checkpoint);
-	signature_keys_free(w.keys);
-	claims_free(w.claims);
-	pods_free(w.pods);
-}
-
-static struct hami_late_stats stats(void)
-{
-	struct hami_late_stats s;
-
-	hami_late_stats(w.late, &s);
-	return s;
-}
 
 /* Starts container c0 of the pod as number 7 with id "GPU-0-0-0-0-a-0"; keeps the claim as the agent does. Returns the
  * code. */
@@ -364,196 +301,6 @@ static void what_is_not_signed(void **state)
 	}
 }
 
-/* ---- GetPreferredAllocation */
-
-static void checkpoint_has(const char *pod, const char *container)
-{
-	hm_auto_str text = { 0 };
-
-	str_addf(&text,
-		 "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"%s\",\"ContainerName\":\"%s\",\"ResourceName\":"
-		 "\"nvidia.com/"
-		 "gpu\",\"DeviceIDs\":{\"-1\":[\"GPU-0-0-0-0-a-9\"]},\"AllocResp\":\"\"}],\"RegisteredDevices\":{}},"
-		 "\"Checksum\":1}",
-		 pod, container);
-	temp_write("new", str_text(&text));
-	assert_int_equal(rename(temp_path("new"), w.path), 0);
-}
-
-/* The ids that are preferred, blanks between. */
-static const char *prefer(const char *const *available, size_t count, const char *const *must, size_t must_count,
-			  int64_t size)
-{
-	static char out[512];
-	const struct dp_preferred_request req = { available, must, count, must_count, size };
-	const char *ids[16];
-	size_t n, at = 0;
-	struct hm_err e;
-
-	assert_int_equal(hami_late_prefer(w.late, &req, ids, &n, &e), 0);
-	out[0] = '\0';
-	for (size_t i = 0; i < n; i++)
-		at += hm_fmt(out + at, sizeof out - at, "%s%s", i > 0 ? " " : "", ids[i]);
-	return out;
-}
-
-static void steered_to_the_schedulers_cards(void **state)
-{
-	static const char *const all[] = { "GPU-0-0-0-0-a-0", "GPU-0-0-0-0-a-1", "GPU-0-0-0-0-a-2",
-					   "GPU-0-0-0-0-b-0", "GPU-0-0-0-0-b-1", "GPU-0-0-0-0-b-2" };
-	static const char *const must_b[] = { "GPU-0-0-0-0-b-2" }, *const only_a[] = { "GPU-0-0-0-0-a-1",
-										       "GPU-0-0-0-0-a-2" };
-	const struct hami_late_config config = { 0 };
-
-	(void)state;
-	begin(&config);
-	assert_string_equal(prefer(all, 6, NULL, 0, 2), "GPU-0-0-0-0-a-0 GPU-0-0-0-0-a-1"); /* nobody is known */
-	assert_int_equal(stats().not_steered, 1);
-	tell_pod("done", "1", "Pending", "GPU-0-0-0-0-a,NVIDIA,1,1:;", PHASE("success"));
-	tell_pod("b", "12", "Pending", "GPU-0-0-0-0-b,NVIDIA,1,1:;GPU-0-0-0-0-a,NVIDIA,1,1:GPU-0-0-0-0-b,NVIDIA,1,1:;",
-		 ALLOCATING);
-	tell_pod("later", "1", "Pending", "GPU-0-0-0-0-a,NVIDIA,1,1:;", ALLOCATING);
-	assert_string_equal(prefer(all, 6, NULL, 0, 1), "GPU-0-0-0-0-b-0");
-	assert_string_equal(prefer(all, 6, NULL, 0, 2), "GPU-0-0-0-0-a-0 GPU-0-0-0-0-b-0");
-	assert_string_equal(prefer(all, 6, must_b, 1, 2), "GPU-0-0-0-0-b-2 GPU-0-0-0-0-a-0");
-	assert_string_equal(prefer(only_a, 2, NULL, 0, 1), "GPU-0-0-0-0-a-1"); /* none of B's is left: never an error */
-	assert_string_equal(prefer(only_a, 2, NULL, 0, 3), "GPU-0-0-0-0-a-1 GPU-0-0-0-0-a-2");
-	assert_string_equal(prefer(all, 6, NULL, 0, 0), "");
-	assert_string_equal(prefer(all, 6, NULL, 0, -1), "");
-	checkpoint_has("uid-b", "c0");
-	assert_string_equal(prefer(all, 6, NULL, 0, 1), "GPU-0-0-0-0-a-0"); /* the next pod's turn */
-	put_claim(w.claims, make_claim(5, "uid-x", "hami.io/vgpu=v.5", "GPU-0-0-0-0-a-0", "GPU-0-0-0-0-a-1"));
-	assert_string_equal(prefer(all, 6, NULL, 0, 1), "GPU-0-0-0-0-a-2"); /* what a live claim has comes last */
-	put_claim(w.claims, make_claim(6, "uid-y", "hami.io/vgpu=v.6", "GPU-0-0-0-0-a-2", NULL));
-	assert_string_equal(prefer(all, 6, NULL, 0, 1), "GPU-0-0-0-0-a-0");
-	end();
-}
-
-/* ---- without the checkpoint: the kubelet's list is the test's */
-
-static struct pod_lookup_found listed;
-static int listed_code;
-
-int __wrap_pod_lookup_find(struct pod_lookup *p, const char *const *ids, size_t count, struct pod_lookup_found *out,
-			   struct hm_err *e);
-int __wrap_pod_lookup_find(struct pod_lookup *p, const char *const *ids, size_t count, struct pod_lookup_found *out,
-			   struct hm_err *e)
-{
-	(void)p, (void)ids, (void)count;
-	*out = listed;
-	return listed_code < 0 ? hm_err_set(e, -listed_code, "says the test") : 0;
-}
-
-/* A pod of an init container i and a main one c, one device each, equal or not; the status of i. */
-static void tell_init_pod(const char *allocated, const char *state)
-{
-	hm_auto_str text = { 0 };
-
-	str_addf(&text,
-		 "{'metadata':{'name':'a','namespace':'ns','uid':'uid-a','resourceVersion':'1','annotations':{"
-		 "'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'%s'}},'spec':{'nodeName':'node-1',"
-		 "'initContainers':[{'name':'i','resources':{'limits':{'nvidia.com/gpu':'1'}}}],"
-		 "'containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'1'}}}]},"
-		 "'status':{'phase':'Pending','initContainerStatuses':[{'name':'i','state':{'%s':{}}}]}}",
-		 allocated, state);
-	fake_watch(str_text(&text), false);
-}
-
-#define EQUAL "GPU-0-0-0-0-a,NVIDIA,5,5:;GPU-0-0-0-0-a,NVIDIA,5,5:;"
-#define OTHER "GPU-0-0-0-0-a,NVIDIA,4,5:;GPU-0-0-0-0-a,NVIDIA,5,5:;"
-
-static void the_list_counts_where_nothing_else_may_be_meant(void **state)
-{
-	static const struct {
-		const char *allocated, *init_state, *listed_pod;
-		int code;
-		const char *says; /* or the container */
-	} rows[] = {
-		{ EQUAL, "waiting", "a", 0, "c" },
-		{ OTHER, "terminated", "a", 0, "c" },
-		{ OTHER, "waiting", "a", -HM_EAGAIN,
-		  "does not say whether container c or init container i of pod ns/a" },
-		{ OTHER, "running", "a", -HM_EAGAIN, "does not say" },
-		{ EQUAL, "waiting", "b", -HM_EAGAIN, "has not told of pod ns/b" },
-		{ EQUAL, "waiting", NULL, -HM_EAGAIN, "says the test" },
-	};
-	static const char *const ids[] = { "GPU-0-0-0-0-a-0" };
-	const struct hami_late_config config = { .lookup = (struct pod_lookup *)&w };
-
-	(void)state;
-	for (size_t i = 0; i < HM_COUNT(rows); i++) {
-		const struct prestart_target target = { .number = 7 };
-		struct claim c = { 0 };
-		struct hm_err e = { 0 };
-
-		begin(&config);
-		tell_init_pod(rows[i].allocated, rows[i].init_state);
-		listed_code = rows[i].listed_pod == NULL ? -HM_EAGAIN : 0;
-		listed = (struct pod_lookup_found) { "ns", "", "c" };
-		snprintf(listed.pod, sizeof listed.pod, "%s", rows[i].listed_pod != NULL ? rows[i].listed_pod : "");
-		assert_int_equal(hami_late_start(w.late, &target, ids, 1, NULL, &w.inventory, &c, &e), rows[i].code);
-		if (rows[i].code == 0) {
-			assert_string_equal(c.container, rows[i].says);
-			assert_string_equal(c.pod_uid, "uid-a");
-			assert_int_equal(c.cards[0].memory_bytes, 5 << 20);
-		} else if (strstr(e.msg, rows[i].says) == NULL) {
-			fail_msg("\"%s\" does not say \"%s\"", e.msg, rows[i].says);
-		}
-		claim_fini(&c);
-		end();
-	}
-}
-
-/* ---- claims that were lost */
-
-static void lost_claims(void **state)
-{
-	const struct hami_late_config config = { 0 };
-	struct hm_err e;
-
-	(void)state;
-	begin(&config);
-	const struct hami_rebuild_config rebuild = { w.late, w.claims, w.pods, w.checkpoint };
-
-	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 0); /* no checkpoint: nothing held */
-	temp_write(
-		"kubelet_internal_checkpoint",
-		"{\"Data\":{\"PodDeviceEntries\":["
-		"{\"PodUID\":\"uid-runs\",\"ContainerName\":\"c0\",\"ResourceName\":\"nvidia.com/gpu\",\"DeviceIDs\":"
-		"{\"-1\":[\"GPU-0-0-0-0-a-9\"]},\"AllocResp\":\"" CDI_5 "\"},"
-		"{\"PodUID\":\"uid-waits\",\"ContainerName\":\"c0\",\"ResourceName\":\"nvidia.com/gpu\",\"DeviceIDs\":"
-		"{\"-1\":[\"GPU-0-0-0-0-a-8\"]},\"AllocResp\":\"" CDI_6
-		"\"}],\"RegisteredDevices\":{}},\"Checksum\":1}");
-	tell_pod("runs", "1", "Running", "GPU-0-0-0-0-b,NVIDIA,77,7:;", PHASE("success"));
-	tell_pod("waits", "1", "Pending", "GPU-0-0-0-0-b,NVIDIA,88,8:;", ALLOCATING);
-	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 1);
-	assert_int_equal(claims_count(w.claims), 1);
-	assert_int_equal(claims_find(w.claims, 5)->state, CLAIM_ACTIVE);
-	assert_int_equal(claims_find(w.claims, 5)->cards[0].memory_bytes, 77 << 20);
-	assert_string_equal(claims_find(w.claims, 5)->devices[0], "GPU-0-0-0-0-a-9");
-	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 0);
-	temp_write("kubelet_internal_checkpoint", "torn");
-	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), -HM_EAGAIN);
-	end();
-}
-
-static int set_up(void **state)
-{
-	struct hm_err e;
-
-	log_set_sink(fast_keep_line, NULL);
-	return temp_setup(state) < 0 ? -1 : loop_new(&fake_loop, &e);
-}
-
-static int tear_down(void **state)
-{
-	fake_forget();
-	loop_free(fake_loop);
-	return temp_teardown(state);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,9 +312,6 @@ int main(void)
 		TEST(policy_priority_and_control),
 		TEST(a_signed_placement_is_pinned),
 		TEST(what_is_not_signed),
-		TEST(steered_to_the_schedulers_cards),
-		TEST(the_list_counts_where_nothing_else_may_be_meant),
-		TEST(lost_claims),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,89 @@
+"""Late binding under HAMi's resources as its tests look at it: what a program inside the container sees, and what the agent
+keeps and counts."""
+import json
+import re
+import shutil
+import signal
+import tempfile
+import time
+import urllib.request
+
+from node.base import MIB, wait_until
+from node.hami import LOCK, HamiNode, serve_hami
+
+
+class LateNode(HamiNode):
+    def start_agent(self, *flags, **kw):
+        super().start_agent("--metrics-bind-address=127.0.0.1:0", *flags, **kw)
+
+
+def seen(node, name, container="c"):
+    """The last that `vgpu-probe info` said in this container."""
+    def lines():
+        return [line for line in node.output(name, container).splitlines() if '"devices"' in line and line.endswith("}")]
+    return json.loads(wait_until(f"{name}/{container} says what it sees", 30, lines)[-1])
+
+
+def check(node, name, shares, container="c"):
+    """shares: [(uuid, MiB), ...]: exactly these cards, each with this total."""
+    got = {d["uuid"]: d["total"] for d in seen(node, name, container)["devices"]}
+    assert got == {uuid: mib * MIB for uuid, mib in shares}, (name, container)
+
+
+def claims(node):
+    """Each claim's lines as a dictionary; cards as a list."""
+    found = []
+    for path in (node.state / "claims").iterdir():
+        if not path.name.isdigit():
+            continue
+        lines = [line.partition("=")[::2] for line in path.read_text().splitlines() if "=" in line]
+        found.append({**dict(lines), "cards": [v for k, v in lines if k == "card"]})
+    return found
+
+
+def metric(node, name, **labels):
+    """The value on the agent's /metrics."""
+    port = re.findall(r"serving metrics .*port=(\d+)", node.agent_log.read_text())[-1]
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    inside = ",".join(f'{k}="{v}"' for k, v in labels.items())
+    return float(re.search(rf"^{name}{re.escape('{' + inside + '}') if inside else ''} (\S+)$", text, re.M).group(1))
+
+
+def claims_of(node, name):
+    return [c for c in claims(node) if c["pod_name"] == name]
+
+
+def claim_of(node, name, container="c"):
+    (found,) = [c for c in claims_of(node, name) if c["container"] == container]
+    return found
+
+
+def events(node, name):
+    return [o["message"] for (plural, _, _), o in node.api.objects.items()
+            if plural == "events" and o.get("involvedObject", {}).get("name") == name]
+
+
+def restart_agent(node, *flags, signo=signal.SIGKILL):
+    node.stop_agent(signo)
+    node.start_agent(*flags)
+    wait_until("registered again", 30, lambda: node.allocatable() > 0)
+
+
+def lock_for(node, name):
+    """HAMi's scheduler takes the node's lock for a pod."""
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    tree = node.api.objects["nodes", None, node.name]
+    marks = {**tree["metadata"]["annotations"], LOCK: f"{when},default,{name}"}
+    node.api.put_tree("nodes", None, {**tree, "metadata": {**tree["metadata"], "annotations": marks}})
+
+
+def late_node():
+    """A module's `node` fixture: yield from late_node()."""
+    folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
+    it = LateNode(folder, card_file="t4x2.yaml", split=10)
+    try:
+        serve_hami(it)
+        yield it
+    finally:
+        it.down()
+        shutil.rmtree(folder, ignore_errors=True)
