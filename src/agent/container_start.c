@@ -46,6 +46,8 @@ static int start_one(const struct container_start_tools *t, const struct prestar
 	if (r < 0)
 		return r;
 	c.state = CLAIM_ACTIVE;
+	if (target->classic)
+		c.cdi[0] = '\0';
 	if (target->pod_uid[0] != '\0')
 		hm_fmt(c.pod_uid, sizeof c.pod_uid, "%s", target->pod_uid);
 	if (target->container[0] != '\0')

@@ -250,11 +250,27 @@ static int make_claim(struct hami_late *h, const struct pod_view *v, const struc
 	out->policy = policy_of(h, container);
 	out->oversubscribe = h->config.oversubscribe;
 	out->uncontrolled = h->config.compat && container->disable_control;
-	h->stats.disable_control += container->disable_control;
 	if (copy_ids(ids, count, out, e) < 0)
 		return -e->code;
 	note_mismatch(h, out);
 	return 0;
+}
+
+/* Counted and told either way: the pod's owner thinks that it is without limits, or is. */
+static void note_disable_control(struct hami_late *h, const struct pod_view *v, const struct claim *c)
+{
+	const struct cluster_pod pod = { v->name_space, v->name, v->uid };
+
+	h->stats.disable_control++;
+	if (c->uncontrolled)
+		cluster_tell_pod(h->config.cluster, &pod, "Warning", "GPUControlDisabled",
+				 HAMI_ENV_DISABLE_CONTROL
+				 " of container %s is obeyed (--compat): its limits are not kept",
+				 c->container);
+	else
+		cluster_tell_pod(h->config.cluster, &pod, "Warning", "GPUControlKept",
+				 HAMI_ENV_DISABLE_CONTROL " of container %s is not obeyed: its limits are kept",
+				 c->container);
 }
 
 /* ---- a start */
@@ -300,6 +316,8 @@ static int start_for(struct hami_late *h, const struct prestart_target *target, 
 	}
 	if (make_claim(h, v, target, ids, count, cards, out, e) < 0)
 		return -e->code;
+	if (old == NULL && pod_view_container(v, target->container)->disable_control)
+		note_disable_control(h, v, out);
 	if (accepted == 1)
 		hm_fmt(out->signature, sizeof out->signature, "%s", pod_view_text(v, POD_SIGNATURE));
 	h->stats.starts++;

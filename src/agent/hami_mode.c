@@ -147,7 +147,8 @@ void hami_mode_free(struct hami_mode *m)
 
 int hami_mode_offer(struct hami_mode *m, struct offer **out, struct hm_err *e)
 {
-	const struct offer_hami_config config = { m->config.options, m->config.claims, hami_pods_late(m->pods) };
+	const struct offer_hami_config config = { m->config.options, m->config.claims, hami_pods_late(m->pods),
+						  hami_pods_classic(m->pods) };
 
 	return offer_hami_new(&config, out, e);
 }

@@ -18,6 +18,7 @@ struct hami_pods {
 	struct signature_keys *keys; /* NULL: not configured, or off */
 	struct pod_lookup *lookup;
 	struct hami_late *late;
+	struct hami_classic *classic;
 	struct lock_release *lock;
 };
 
@@ -55,6 +56,25 @@ static int make_late(struct hami_pods *p, const struct hami_pods_config *c, stru
 	return hami_late_new(&late, &p->late, e);
 }
 
+static int make_classic(struct hami_pods *p, const struct hami_pods_config *c, struct hm_err *e)
+{
+	const struct hami_classic_config classic = {
+		.loop = kube_client_loop(cluster_client(c->cluster)),
+		.node = cluster_node(c->cluster),
+		.resource = c->options->resource_name,
+		.alloc_dir = c->paths->alloc.s,
+		.pods = p->pods,
+		.claims = c->claims,
+		.checkpoint = p->checkpoint,
+		.node_object = c->node,
+		.late = p->late,
+		.finish = p->finish,
+		.cluster = c->cluster,
+	};
+
+	return hami_classic_new(&classic, &p->classic, e);
+}
+
 static int make(struct hami_pods *p, const struct hami_pods_config *c, struct hm_err *e)
 {
 	struct kube_client *client = cluster_client(c->cluster);
@@ -70,7 +90,7 @@ static int make(struct hami_pods *p, const struct hami_pods_config *c, struct hm
 	if (pod_finish_new(&finish, &p->finish, e) < 0 || lock_release_new(&lock, &p->lock, e) < 0 ||
 	    pod_lookup_new(kube_client_loop(client), c->paths->pod_resources.s, resource, &p->lookup, e) < 0)
 		return -e->code;
-	return make_late(p, c, e);
+	return make_late(p, c, e) < 0 ? -e->code : make_classic(p, c, e);
 }
 
 static void rebuild(struct hami_pods *p)
@@ -119,6 +139,7 @@ void hami_pods_free(struct hami_pods *p)
 	if (p == NULL)
 		return;
 	link_remove(&p->listener.link);
+	hami_classic_free(p->classic);
 	hami_late_free(p->late);
 	pod_lookup_free(p->lookup);
 	lock_release_free(p->lock);
@@ -134,6 +155,11 @@ struct hami_late *hami_pods_late(const struct hami_pods *p)
 	return p->late;
 }
 
+struct hami_classic *hami_pods_classic(const struct hami_pods *p)
+{
+	return p->classic;
+}
+
 struct pods *hami_pods_watched(const struct hami_pods *p)
 {
 	return p->pods;
@@ -143,6 +169,7 @@ void hami_pods_stats(const struct hami_pods *p, struct hami_pods_stats *out)
 {
 	pods_stats(p->pods, &out->pods);
 	hami_late_stats(p->late, &out->late);
+	hami_classic_stats(p->classic, &out->classic);
 	pod_finish_stats(p->finish, &out->finish);
 	lock_release_stats(p->lock, &out->lock);
 	out->signature_keys = p->keys != NULL ? signature_keys_count(p->keys) : 0;

@@ -5,6 +5,7 @@
 
 #include "agent/claims.h"
 #include "agent/cluster.h"
+#include "agent/hami_classic.h"
 #include "agent/hami_late.h"
 #include "agent/lock_release.h"
 #include "agent/node_object.h"
@@ -35,12 +36,14 @@ HM_DEFINE_AUTO(hami_pods, hami_pods_free);
 void hami_pods_take(struct hami_pods *p, const struct inventory *cards);
 
 struct hami_late *hami_pods_late(const struct hami_pods *p);
+struct hami_classic *hami_pods_classic(const struct hami_pods *p);
 struct pods *hami_pods_watched(const struct hami_pods *p);
 
 struct hami_pods_stats {
 	struct pods_stats pods;
 	struct hami_late_stats late;
 	struct pod_finish_stats finish;
+	struct hami_classic_stats classic;
 	struct lock_release_stats lock;
 	size_t signature_keys;
 };

@@ -39,6 +39,8 @@ struct offer_class {
 	 * claim_fini on success. */
 	int (*claim)(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,
 		     struct hm_err *e);
+	/* The answer to it is made, and all that it names is written; or not: the pod is rejected. May be NULL. */
+	void (*answered)(struct offer *o, const struct claim *c, bool ok);
 	/* PreStart: what the target holds. `old` is the claim with its number, or NULL. The caller sets state, pod and
 	 * container. -HM_EAGAIN: trying again soon may help; the message is read by the pod's owner. Needs claim_fini
 	 * on success. */

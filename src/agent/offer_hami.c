@@ -95,6 +95,23 @@ static int claim(struct offer *o, const char *const *ids, size_t count, uint64_t
 	return 0;
 }
 
+static int claim_classic(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,
+			 struct hm_err *e)
+{
+	struct offer_hami *h = hami_of(o);
+
+	if (count == 0)
+		return hm_err_set(e, HM_EINVAL, "a container that asks for no device");
+	if (need_cards(h, e) < 0)
+		return -e->code;
+	return hami_classic_claim(h->config.classic, ids, count, number, fleet_inventory(h->fleet), out, e);
+}
+
+static void answered_classic(struct offer *o, const struct claim *c, bool ok)
+{
+	hami_classic_answered(hami_of(o)->config.classic, c, ok);
+}
+
 static int start(struct offer *o, const struct prestart_target *target, const char *const *ids, size_t count,
 		 const struct claim *old, struct claim *out, struct hm_err *e)
 {
@@ -102,6 +119,9 @@ static int start(struct offer *o, const struct prestart_target *target, const ch
 
 	if (need_cards(h, e) < 0)
 		return -e->code;
+	if (target->classic)
+		return hami_classic_start(h->config.classic, target, ids, count, old, fleet_inventory(h->fleet), out,
+					  e);
 	return hami_late_start(h->config.late, target, ids, count, old, fleet_inventory(h->fleet), out, e);
 }
 
@@ -126,13 +146,27 @@ static const struct offer_class hami_class = {
 	.free = free_hami,
 };
 
+static const struct offer_class classic_class = {
+	.name = "hami",
+	.allocate_wait_ms = HAMI_CLASSIC_WAIT_MS,
+	.take = take,
+	.list = list,
+	.prefer = prefer,
+	.claim = claim_classic,
+	.answered = answered_classic,
+	.start = start,
+	.started = started,
+	.free = free_hami,
+};
+
 int offer_hami_new(const struct offer_hami_config *config, struct offer **out, struct hm_err *e)
 {
+	const struct offer_class *class = agent_binds_late(config->options) ? &hami_class : &classic_class;
 	struct offer_hami *h = calloc(1, sizeof *h);
 
 	if (h == NULL)
 		return hm_err_set(e, HM_ENOMEM, "HAMi's resource");
-	*h = (struct offer_hami) { .offer = { &hami_class, config->options->resource_name }, .config = *config };
+	*h = (struct offer_hami) { .offer = { class, config->options->resource_name }, .config = *config };
 	*out = &h->offer;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #define HM_AGENT_OFFER_HAMI_H
 
 #include "agent/claims.h"
+#include "agent/hami_classic.h"
 #include "agent/hami_late.h"
 #include "agent/offer.h"
 #include "agent/options.h"
@@ -13,6 +14,7 @@ struct offer_hami_config {
 	const struct agent_options *options;
 	const struct claims *claims;
 	struct hami_late *late;
+	struct hami_classic *classic;
 };
 
 int offer_hami_new(const struct offer_hami_config *config, struct offer **out, struct hm_err *e) HM_MUST_USE;

@@ -230,14 +230,16 @@ int pod_guess_find(const struct pod_guess_facts *f, const char *const *ids, size
 	return 0;
 }
 
-bool pod_guess_was_last(const struct pod_guess_facts *f, const struct pod_view *pod,
-			const struct pod_container *container)
+bool pod_guess_is_through(const struct pod_guess_facts *f, const struct pod_view *pod)
 {
+	bool any = false;
+
 	for (size_t i = 0; i < pod->container_count; i++) {
 		const struct pod_container *c = &pod->containers[i];
 
-		if (c->gpus > 0 && c != container && !is_answered(f, pod, c))
+		if (c->gpus > 0 && entry_of(f, pod->uid, c->name) == NULL)
 			return false;
+		any |= c->gpus > 0;
 	}
-	return true;
+	return any;
 }

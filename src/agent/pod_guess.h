@@ -49,8 +49,7 @@ struct pod_guess {
 int pod_guess_find(const struct pod_guess_facts *f, const char *const *ids, size_t count, struct pod_guess *out,
 		   struct hm_err *e) HM_MUST_USE;
 
-/* True where no container of the pod waits for an answer any more, but for `container`, which has just got one. */
-bool pod_guess_was_last(const struct pod_guess_facts *f, const struct pod_view *pod,
-			const struct pod_container *container);
+/* True where the kubelet has an answer for every container of the pod that asks for devices. */
+bool pod_guess_is_through(const struct pod_guess_facts *f, const struct pod_view *pod);
 
 #endif

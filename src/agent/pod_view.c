@@ -88,6 +88,12 @@ static void keep_word(const char *value, char out[16])
 		out[0] = '\0';
 }
 
+/* "none" is what HAMi's webhook sets where there are no cards. */
+static bool shows_cards(const char *value)
+{
+	return value[0] != '\0' && strcmp(value, "none") != 0 && strcmp(value, "void") != 0;
+}
+
 static void read_env(const struct cJSON *tree, struct pod_container *c)
 {
 	const struct cJSON *item;
@@ -101,6 +107,8 @@ static void read_env(const struct cJSON *tree, struct pod_container *c)
 			continue;
 		if (strcmp(name, HAMI_ENV_DISABLE_CONTROL) == 0)
 			c->disable_control |= is_true(value);
+		else if (strcmp(name, HM_ENV_VISIBLE_DEVICES) == 0)
+			c->visible_devices |= value == NULL || shows_cards(value);
 		else if (strcmp(name, HM_ENV_PRIORITY) == 0)
 			keep_word(value, c->priority);
 		else if (strcmp(name, HM_ENV_POLICY) == 0)

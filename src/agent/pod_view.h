@@ -33,6 +33,7 @@ struct pod_container {
 	uint32_t gpus;                  /* of the resource: limits, else requests; 0: none */
 	/* Literal environment; valueFrom is not known here and counts as not set. */
 	bool disable_control;          /* HAMI_ENV_DISABLE_CONTROL, as Go's ParseBool reads true */
+	bool visible_devices;          /* it sets HM_ENV_VISIBLE_DEVICES to more than "none" or "void", in any way */
 	char priority[16], policy[16]; /* HM_ENV_PRIORITY, HM_ENV_POLICY: the last; "" where not set or longer */
 };
 

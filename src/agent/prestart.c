@@ -27,14 +27,19 @@ static bool parse_usage(const char *path, const char *alloc_dir, uint64_t *numbe
 	       num_u64(path + dir + 1, n - dir - 1 - (sizeof tail - 1), UINT64_MAX / 2, number);
 }
 
+static bool number_in_names(const struct checkpoint_entry *entry, uint64_t *number)
+{
+	for (size_t i = 0; i < entry->cdi_count; i++)
+		if (prestart_parse_name(entry->cdi_names[i], number))
+			return true;
+	return false;
+}
+
 bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number)
 {
 	const char *usage = checkpoint_mount_host(entry, HM_CONTAINER_USAGE_DIR);
 
-	for (size_t i = 0; i < entry->cdi_count; i++)
-		if (prestart_parse_name(entry->cdi_names[i], number))
-			return true;
-	return usage != NULL && parse_usage(usage, alloc_dir, number);
+	return number_in_names(entry, number) || (usage != NULL && parse_usage(usage, alloc_dir, number));
 }
 
 bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number)
@@ -54,7 +59,8 @@ struct targets {
 	size_t count;
 };
 
-static int add_target(struct targets *t, uint64_t number, const char *pod_uid, const char *container, struct hm_err *e)
+static int add_target(struct targets *t, uint64_t number, bool classic, const char *pod_uid, const char *container,
+		      struct hm_err *e)
 {
 	struct prestart_target *to;
 
@@ -65,6 +71,7 @@ static int add_target(struct targets *t, uint64_t number, const char *pod_uid, c
 		return hm_err_set(e, HM_ELIMIT, "more than %d containers hold the same devices", PRESTART_MAX_TARGETS);
 	to = &t->items[t->count++];
 	to->number = number;
+	to->classic = classic;
 	hm_fmt(to->pod_uid, sizeof to->pod_uid, "%s", pod_uid);
 	hm_fmt(to->container, sizeof to->container, "%s", container);
 	return 0;
@@ -74,12 +81,12 @@ static int from_checkpoint(struct targets *t, const struct prestart_facts *f, co
 			   struct hm_err *e)
 {
 	const struct checkpoint_entry *entry;
-	uint64_t number;
+	uint64_t number, named;
 	size_t at = 0;
 
 	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL)
 		if (prestart_entry_number(entry, f->alloc_dir, &number) &&
-		    add_target(t, number, entry->pod_uid, entry->container, e) < 0)
+		    add_target(t, number, !number_in_names(entry, &named), entry->pod_uid, entry->container, e) < 0)
 			return -e->code;
 	return 0;
 }
@@ -90,14 +97,14 @@ static int from_memory(struct targets *t, const struct prestart_facts *f, const 
 	for (size_t i = 0; i < pending_count(f->pending); i++) {
 		const struct pending_item *item = pending_at(f->pending, i);
 
-		if (pending_has_set(item, ids, id_count) && add_target(t, item->number, "", "", e) < 0)
+		if (pending_has_set(item, ids, id_count) && add_target(t, item->number, false, "", "", e) < 0)
 			return -e->code;
 	}
 	for (size_t i = 0; i < claims_count(f->claims); i++) {
 		const struct claim *c = claims_at(f->claims, i);
 
 		if (c->state != CLAIM_ENDED && claim_has_set(c, ids, id_count) &&
-		    add_target(t, c->number, c->pod_uid, c->container, e) < 0)
+		    add_target(t, c->number, c->cdi[0] == '\0', c->pod_uid, c->container, e) < 0)
 			return -e->code;
 	}
 	return 0;

@@ -33,6 +33,7 @@ struct prestart_facts {
 
 struct prestart_target {
 	uint64_t number;
+	bool classic;                     /* the answer that the kubelet keeps has everything in it */
 	char pod_uid[64], container[256]; /* "" where not known */
 };
 

@@ -84,20 +84,26 @@ static int allocate_one(struct service *s, const struct dp_container_request *re
 {
 	const struct binding *binding = agent_binds_late(s->config.options) ? &binding_late : &binding_classic;
 	const struct binding_tools tools = tools_of(s);
-	struct claim c;
+	const struct offer_class *class = s->config.offer->class;
+	struct claim c, named;
 	uint64_t number;
 	int r;
 
 	if (counter_take(s->config.counter, &number, e) < 0 ||
-	    s->config.offer->class->claim(s->config.offer, req->ids, req->count, number, &c, e) < 0)
+	    class->claim(s->config.offer, req->ids, req->count, number, &c, e) < 0)
 		return -e->code;
 	c.created_ms = clock_wall_ms();
-	r = binding->allocate(&tools, &c, out, e);
+	named = c;
+	named.devices = NULL;
+	named.device_count = 0;
+	r = binding->allocate(&tools, &c, out, e); /* may take it */
 	claim_fini(&c);
+	if (class->answered != NULL)
+		class->answered(s->config.offer, &named, r == 0);
 	if (r < 0)
 		return r;
 	s->stats.allocations++;
-	log_v(1, "allocated", KV_U64("number", number), KV("first", req->ids[0]), KV_U64("devices", req->count));
+	log_v(1, "allocated", KV_U64("number", named.number), KV("first", req->ids[0]), KV_U64("devices", req->count));
 	return 0;
 }
 

@@ -18,10 +18,14 @@ class SimulatedNode(Node):
         self.pods = set()
         self.process = None
 
+    def binds(self):
+        """What every container has besides, as FROM:TO."""
+        return []
+
     def up(self):
         with open(self.folder / "kubelet.log", "ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "serve", f"--dir={self.dir}", f"--bind={PLAIN}/tests/vgpu-probe:/bin/vgpu-probe", "--restart-ms=50",
+                [PROGRAM, "serve", f"--dir={self.dir}", "--bind=" + ",".join([f"{PLAIN}/tests/vgpu-probe:/bin/vgpu-probe", *self.binds()]), "--restart-ms=50",
                  "--retry-ms=1000"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until("hami-simkubelet: " + str(self.folder / "kubelet.log"), 10,
                    lambda: self.process.poll() is not None or (self.dir / "device-plugins/kubelet.sock").exists())

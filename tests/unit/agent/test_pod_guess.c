@@ -159,11 +159,12 @@ static void the_first_container_without_an_entry(void **state)
 	(void)state;
 	facts.checkpoint = none;
 	assert_string_equal(guess(1), "a/c0 0 0");
-	assert_false(pod_guess_was_last(&facts, v, &v->containers[0]));
+	assert_false(pod_guess_is_through(&facts, v));
 	facts.checkpoint = one;
 	assert_string_equal(guess(1), "a/c2 0 0");
-	assert_true(pod_guess_was_last(&facts, v, &v->containers[2]));
+	assert_false(pod_guess_is_through(&facts, v));
 	facts.checkpoint = both;
+	assert_true(pod_guess_is_through(&facts, v));
 	assert_int_equal(strncmp(guess(1), "wait: ", 6), 0);
 	/* A pod that was made again under the name of another is another. */
 	snprintf(pods[0].uid, sizeof pods[0].uid, "uid-new");
