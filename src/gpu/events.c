@@ -100,6 +100,18 @@ static int wait_none(struct gpu_driver *d, struct nvml_event_set *set, struct nv
 	return result == NVML_ERROR_FUNCTION_NOT_FOUND ? NVML(d, nvmlEventSetWait, set, data, 0) : result;
 }
 
+void gpu_events_release(struct gpu_driver *d, const char *uuid)
+{
+	for (size_t i = 0; d->events != NULL && i < HM_MAX_CARDS; i++) {
+		struct event_set *s = &d->events->cards[i];
+
+		if (strcmp(s->uuid, uuid) != 0 || s->set == NULL)
+			continue;
+		(void)NVML(d, nvmlEventSetFree, s->set);
+		s->set = NULL;
+	}
+}
+
 static void note(const struct nvml_event_data *data, struct gpu_event *out, size_t cap, size_t *count)
 {
 	struct gpu_event e = { .kind = GPU_EVENT_XID,

@@ -27,4 +27,8 @@ struct gpu_event {
 int gpu_events_take(struct gpu_driver *d, const char *uuid, struct gpu_event *out, size_t cap, size_t *count,
 		    struct hm_err *e) HM_MUST_USE;
 
+/* Ends the card's registration until the next take: for what wants a card that nobody holds open, such as a change of
+ * the MIG mode. */
+void gpu_events_release(struct gpu_driver *d, const char *uuid);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/fmt.h"
+#include "gpu/events.h"
 #include "gpu/mig_internal.h"
 
 static int error(struct gpu_driver *d, int result, const char *call, const char *uuid, struct hm_err *e)
@@ -61,6 +62,7 @@ int gpu_mig_enable(struct gpu_driver *d, const char *uuid, struct hm_err *e)
 	if (t.card.mig.enabled != t.card.mig.pending)
 		return hm_err_set(e, HM_EAGAIN,
 				  "GPU %s: its MIG mode is to change; a reset of the card must come first", uuid);
+	gpu_events_release(d, uuid); /* the card must be held open by nobody */
 	result = NVML(d, nvmlDeviceSetMigMode, t.handle, NVML_DEVICE_MIG_ENABLE, &activation);
 	if (result != NVML_SUCCESS)
 		return error(d, result, "nvmlDeviceSetMigMode", uuid, e);

@@ -128,6 +128,20 @@ static void what_cannot_be_registered_leaves_nothing(void **state)
 	}
 }
 
+static void a_released_card_is_registered_by_the_next_take(void **state)
+{
+	(void)state;
+	assert_int_equal(take(0), 0);
+	assert_int_equal(take(1), 0);
+	gpu_events_release(gpu, fake->cards[0].uuid);
+	gpu_events_release(gpu, "GPU-none");
+	assert_int_equal(fake->event_sets, 1);
+	post(0, NVML_EVENT_XID_CRITICAL, 31, NVML_NO_INSTANCE);
+	assert_int_equal(take(0), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(fake->event_sets, 2);
+}
+
 static void an_old_library_has_none(void **state)
 {
 	struct gpu_driver *old = NULL;
@@ -150,6 +164,7 @@ int main(void)
 		TEST(a_card_without_events_is_not_asked_again),
 		TEST(an_error_is_the_cards_and_registers_it_anew),
 		TEST(what_cannot_be_registered_leaves_nothing),
+		TEST(a_released_card_is_registered_by_the_next_take),
 		TEST(an_old_library_has_none),
 	};
 
