@@ -400,8 +400,8 @@ static int make_cluster(struct agent *a, struct hm_err *e)
 
 static int make_checks(struct agent *a, struct hm_err *e)
 {
-	const struct card_checks_config config = { a->options, a->worker,         a->driver, a->claims,
-						   a->cluster, on_health_changed, a };
+	const struct card_checks_config config = { a->options, &a->paths,  a->worker,         a->driver,
+						   a->claims,  a->cluster, on_health_changed, a };
 
 	return card_checks_new(a->loop, &config, &a->checks, e);
 }

@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "agent/card_memory.h"
 #include "agent/card_tell.h"
 #include "agent/card_watch.h"
 #include "base/log.h"
+#include "io/file.h"
 
 struct card_checks {
 	struct loop *loop;
@@ -19,12 +21,45 @@ static struct card_now now(const struct card_checks *c)
 	return (struct card_now) { loop_now_ms(c->loop), clock_wall_ms() };
 }
 
+static void remember(void *arg, const struct card_state *s)
+{
+	const struct card_checks *c = arg;
+	char mark[CARD_MARK_BYTES];
+	hm_auto_str text = { 0 };
+	struct hm_err e;
+
+	(void)s;
+	card_memory_mark("/proc", "/sys", mark);
+	card_memory_text(c->health, mark, &text);
+	if (str_failed(&text) || file_replace(c->config.paths->health.s, text.p, text.n, 0644, &e) < 0)
+		log_warn("which cards are sick is not kept: the next agent will not know it",
+			 KV("path", c->config.paths->health.s));
+}
+
+static void recall(struct card_checks *c)
+{
+	const char *path = c->config.paths->health.s;
+	char mark[CARD_MARK_BYTES];
+	hm_auto_str text = { 0 };
+	struct hm_err e = { 0 };
+
+	if (file_read(path, CARD_MEMORY_MAX_BYTES, &text, &e) == -HM_ENOTFOUND)
+		return;
+	card_memory_mark("/proc", "/sys", mark);
+	if (e.code != 0 || card_memory_parse(str_text(&text), text.n, mark, c->health, &e) < 0)
+		log_warn("which cards were sick cannot be read; they count as well", KV("path", path), KV_ERR(&e));
+	for (size_t i = 0; i < card_health_count(c->health); i++)
+		log_warn("a card is sick, as the agent before this one knew",
+			 KV("uuid", card_health_at(c->health, i)->uuid), KV("why", card_health_at(c->health, i)->why));
+}
+
 static void on_turned(void *arg, const struct card_state *s)
 {
 	struct card_checks *c = arg;
 
 	c->changed = true;
 	card_tell(c->config.cluster, c->config.claims, s, now(c));
+	remember(c, s);
 }
 
 static void on_looked(void *arg)
@@ -37,7 +72,7 @@ static void on_looked(void *arg)
 
 static int make(struct card_checks *c, struct loop *l, struct hm_err *e)
 {
-	const struct card_listener listener = { on_turned, c };
+	const struct card_listener listener = { on_turned, remember, c };
 	struct card_watch_config watch = { c->config.worker, c->config.driver, NULL, on_looked, c };
 	const struct agent_options *o = c->config.options;
 	struct health_policy policy;
@@ -51,6 +86,7 @@ static int make(struct card_checks *c, struct loop *l, struct hm_err *e)
 		return 0;
 	if (card_health_new(&policy, o->health_recovery_seconds * 1000, &listener, &c->health, e) < 0)
 		return -e->code;
+	recall(c);
 	watch.health = c->health;
 	return card_watch_new(l, &watch, &c->watch, e);
 }

@@ -8,6 +8,7 @@
 #include "agent/driver.h"
 #include "agent/fleet.h"
 #include "agent/options.h"
+#include "agent/paths.h"
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
@@ -16,6 +17,7 @@
 /* All borrowed. */
 struct card_checks_config {
 	const struct agent_options *options;
+	const struct agent_paths *paths;
 	struct worker *worker;
 	struct driver *driver;
 	const struct claims *claims;

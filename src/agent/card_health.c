@@ -39,11 +39,12 @@ static void mark(struct card_health *h, struct card_state *s, enum xid_class cla
 	s->needs_reset = reset;
 	s->xid = xid;
 	hm_fmt(s->why, sizeof s->why, "%s", why);
-	if (!first)
+	if (!first) {
+		h->listener.worse(h->listener.arg, s);
 		return;
+	}
 	s->sick = true;
 	s->away = false;
-	s->sick_ms = now.ms;
 	s->since_wall_ms = now.wall_ms;
 	s->turned_sick++;
 	h->listener.turned(h->listener.arg, s);
@@ -54,7 +55,7 @@ static void heal(struct card_health *h, struct card_state *s)
 	s->sick = s->needs_reset = false;
 	s->recovered++;
 	h->listener.turned(h->listener.arg, s);
-	s->since_wall_ms = s->sick_ms = s->well_ms = 0;
+	s->since_wall_ms = s->well_ms = 0;
 }
 
 /* ---- what was seen */
@@ -200,12 +201,46 @@ static void new_driver(struct card_health *h)
 	}
 }
 
+void card_health_recall(struct card_health *h, const struct card_state *sick)
+{
+	struct card_state *s;
+
+	if (h->count == HM_MAX_CARDS || find(h, sick->uuid) != NULL)
+		return;
+	s = &h->cards[h->count++];
+	*s = (struct card_state) { .sick = true,
+				   .recalled = true,
+				   .needs_reset = sick->needs_reset,
+				   .xid = sick->xid,
+				   .since_wall_ms = sick->since_wall_ms,
+				   .ecc_known = sick->ecc_known,
+				   .uncorrected = sick->uncorrected };
+	hm_fmt(s->uuid, sizeof s->uuid, "%s", sick->uuid);
+	hm_fmt(s->why, sizeof s->why, "%s", sick->why);
+}
+
+static void settle_recalled(struct card_health *h, const struct inventory *scanned)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->count; i++) {
+		bool found = inventory_find(scanned, h->cards[i].uuid) != NULL;
+
+		if (h->cards[i].recalled && !found)
+			continue;
+		h->cards[i].recalled = false;
+		h->cards[kept++] = h->cards[i];
+	}
+	h->count = kept;
+}
+
 void card_health_scanned(struct card_health *h, const struct inventory *scanned, struct card_now now)
 {
 	if (scanned == NULL) {
 		h->no_driver = true;
 		return;
 	}
+	settle_recalled(h, scanned);
 	if (h->no_driver)
 		new_driver(h);
 	for (size_t i = 0; i < h->count && h->policy.lost; i++) {

@@ -45,15 +45,18 @@ struct card_state {
 		uint64_t count;
 	} xids[CARD_XIDS]; /* by first appearance; count 0: free */
 	/* Its own. */
-	bool away; /* since it turned sick: lost, reset, or the driver was loaded anew */
+	bool recalled; /* and no scan found it yet */
+	bool away;     /* since it turned sick: lost, reset, or the driver was loaded anew */
 	bool ecc_known;
 	uint64_t uncorrected;
-	uint64_t sick_ms, well_ms, asked_ms; /* 0: not sick; not well; never */
+	uint64_t well_ms, asked_ms; /* 0: not well; never */
 };
 
 struct card_listener {
 	/* A card turned sick (s->sick) or well; from inside the calls below, the state is what it is now. */
 	void (*turned)(void *arg, const struct card_state *s);
+	/* A graver cause took the place of the one before. */
+	void (*worse)(void *arg, const struct card_state *s);
 	void *arg;
 };
 
@@ -64,6 +67,10 @@ int card_health_new(const struct health_policy *policy, uint64_t recovery_ms, co
 		    struct card_health **out, struct hm_err *e) HM_MUST_USE;
 void card_health_free(struct card_health *h);
 HM_DEFINE_AUTO(card_health, card_health_free);
+
+/* A card that was sick when an agent before us knew of it: uuid, needs_reset, xid, why, since_wall_ms and its count of
+ * ECC errors. Before the first scan; one that this does not find is forgotten. Nobody is told. */
+void card_health_recall(struct card_health *h, const struct card_state *sick);
 
 /* What a scan found; NULL: there is no driver. New cards are well; a known one that is not there is lost. */
 void card_health_scanned(struct card_health *h, const struct inventory *scanned, struct card_now now);

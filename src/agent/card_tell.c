@@ -38,7 +38,7 @@ void card_tell(struct cluster *c, const struct claims *claims, const struct card
 		cluster_tell_node(c, "Warning", "GPUUnhealthy", "%s: %s", s->uuid, s->why);
 	} else {
 		log_info("a card is well again", KV("uuid", s->uuid), KV("was", s->why),
-			 KV_U64("sick_ms", now.ms - s->sick_ms));
+			 KV_U64("sick_s", (now.wall_ms - s->since_wall_ms) / 1000));
 		cluster_tell_node(c, "Normal", "GPUHealthy", "%s is well again (was: %s)", s->uuid, s->why);
 	}
 	tell_pods(c, claims, s);

@@ -50,6 +50,7 @@ int agent_paths_init(struct agent_paths *p, const struct agent_options *o, struc
 	set(&p->lib, "%s/" HM_STATE_LIB, p->state.s);
 	set(&p->counter, "%s/" HM_STATE_COUNTER, p->state.s);
 	set(&p->node, "%s/" HM_STATE_NODE, p->state.s);
+	set(&p->health, "%s/" HM_STATE_HEALTH, p->state.s);
 	set(&p->runtime, "%s/" HM_STATE_RUNTIME, p->state.s);
 	set_folder(&p->cdi, o->cdi_dir);
 	set_plugin_dir(p, o);

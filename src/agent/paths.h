@@ -15,7 +15,7 @@ struct agent_path {
 };
 
 struct agent_paths {
-	struct agent_path state, claims, alloc, lib, counter, node, runtime;
+	struct agent_path state, claims, alloc, lib, counter, node, runtime, health;
 	struct agent_path cdi, plugin_dir, kubelet_socket, checkpoint, pod_resources;
 	char kubelet_name[108]; /* the kubelet socket's name in the plugin folder; "" where it is elsewhere */
 };

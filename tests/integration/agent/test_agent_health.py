@@ -48,11 +48,14 @@ class Health:
 
     def start(self, *flags, env=()):
         self.kubelet.start()
+        self.restart(*flags, env=env)
+        assert self.sick() == set()
+
+    def restart(self, *flags, env=()):
         self.agent.start(f"--nvml-library={self.build}/sim/libnvidia-ml.so.1", *flags,
                          env={"HAMI_SIM_DIR": str(self.sim), "ASAN_OPTIONS": "detect_leaks=0", **dict(env)}.items())
         self.kubelet.wait_registered()
         self.take(self.kubelet.devices())
-        assert self.sick() == set()
         time.sleep(0.7)  # events are told from a card's first look on
 
     def take(self, devices):
@@ -220,6 +223,29 @@ def test_what_is_looked_at_is_configured(health, env, sick):
         health.until_sick(*sick)
     health.nothing_is_told(1.5)
     assert ("junk" in health.agent.log()) == ("junk" in str(env))
+
+
+def test_a_new_agent_knows_who_is_sick(health):
+    health.driver()
+    health.start("--health-recovery-seconds=1")
+    health.gpu(1, "xid", 95)  # needs a reset
+    health.until_sick(1)
+    health.agent.stop()
+    health.restart("--health-recovery-seconds=1")
+    assert health.sick() == {1}
+    health.stay_sick(1, seconds=2.5)
+    health.gpu(1, "lost")
+    time.sleep(2)
+    health.gpu(1, "recover")
+    health.until_sick()
+    health.agent.stop()
+    health.restart("--health-recovery-seconds=1")
+    assert health.sick() == set()
+    # What cannot be read is no reason not to serve.
+    health.agent.stop()
+    (health.agent.state / "health").write_text("hami-vgpu-health 1\nnonsense\n")
+    health.restart()
+    assert health.sick() == set() and "which cards were sick cannot be read" in health.agent.log()
 
 
 def test_metrics(health):

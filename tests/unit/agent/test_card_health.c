@@ -13,6 +13,7 @@ enum { RECOVERY_MS = 60000, STEP_MS = 1000 };
 static struct card_health *health;
 static struct inventory *cards;
 static struct card_now now;
+static unsigned worse;
 static char turns[512]; /* "0- 0+ ": the card's last digit, sick or well */
 
 static void on_turned(void *arg, const struct card_state *s)
@@ -23,9 +24,16 @@ static void on_turned(void *arg, const struct card_state *s)
 	snprintf(turns + n, sizeof turns - n, "%c%c ", s->uuid[strlen(s->uuid) - 1], s->sick ? '-' : '+');
 }
 
+static void on_worse(void *arg, const struct card_state *s)
+{
+	assert_ptr_equal(arg, turns);
+	assert_true(s->sick && s->needs_reset);
+	worse++;
+}
+
 static void make(const char *checks, const char *disable, const char *enable, uint64_t recovery_ms)
 {
-	const struct card_listener listener = { on_turned, turns };
+	const struct card_listener listener = { on_turned, on_worse, turns };
 	struct health_policy policy;
 	struct hm_err e;
 
@@ -301,6 +309,54 @@ static void what_is_disabled_marks_nothing(void **state)
 	assert_false(is_sick());
 }
 
+static void a_graver_cause_is_told(void **state)
+{
+	unsigned before = worse;
+
+	(void)state;
+	xid(74, &well);
+	assert_int_equal(worse, before);
+	xid(79, &well);
+	xid(79, &well);
+	assert_int_equal(worse, before + 1);
+	assert_int_equal(first()->xid, 79);
+	assert_string_equal(turns, "0- ");
+}
+
+static void what_was_known_before_is_recalled(void **state)
+{
+	const struct card_listener listener = { on_turned, on_worse, turns };
+	struct card_state sick = { .needs_reset = true,
+				   .xid = 95,
+				   .since_wall_ms = 77,
+				   .why = "Xid 95: bad",
+				   .ecc_known = true,
+				   .uncorrected = 4 };
+	struct gpu_vitals v = well;
+	struct health_policy policy;
+	struct hm_err e;
+
+	(void)state;
+	card_health_free(HM_STEAL(health));
+	health_policy_init(&policy, NULL, NULL, NULL, NULL);
+	assert_int_equal(card_health_new(&policy, RECOVERY_MS, &listener, &health, &e), 0);
+	snprintf(sick.uuid, sizeof sick.uuid, "GPU-gone");
+	card_health_recall(health, &sick);
+	snprintf(sick.uuid, sizeof sick.uuid, "%s", cards->cards[0].uuid);
+	card_health_recall(health, &sick);
+	card_health_scanned(health, NULL, now); /* the driver comes later than we */
+	card_health_scanned(health, cards, now);
+	assert_int_equal(card_health_count(health), 3);
+	assert_true(is_sick());
+	assert_string_equal(first()->why, "Xid 95: bad");
+	assert_int_equal(first()->since_wall_ms, 77);
+	assert_string_equal(turns, "");
+	/* The driver that we waited for was loaded: as good as a reset. */
+	v.counts_ecc = true;
+	well_for(RECOVERY_MS, &v);
+	assert_string_equal(turns, "0+ ");
+}
+
 static void zero_is_never(void **state)
 {
 	(void)state;
@@ -377,6 +433,8 @@ int main(void)
 		TEST(a_card_that_is_away_is_sick),
 		TEST(a_driver_that_is_gone_makes_nobody_sick),
 		TEST(what_is_disabled_marks_nothing),
+		TEST(a_graver_cause_is_told),
+		TEST(what_was_known_before_is_recalled),
 		TEST(zero_is_never),
 		TEST(the_annotation_names_the_sick),
 		TEST(many_different_xids_find_room),

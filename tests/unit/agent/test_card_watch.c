@@ -84,7 +84,7 @@ static void on_looked(void *arg)
 
 static int setup(void **state)
 {
-	const struct card_listener listener = { on_turned, NULL };
+	const struct card_listener listener = { on_turned, on_turned, NULL };
 	struct fixture *f = test_calloc(1, sizeof *f);
 	struct card_watch_config config = { .driver = (struct driver *)f, .looked = on_looked };
 	struct health_policy policy;

@@ -70,7 +70,7 @@ static void on_turned(void *arg, const struct card_state *s)
 static void a_sick_card_is_unhealthy_though_it_is_seen(void **state)
 {
 	const struct gpu_event xid = { .kind = GPU_EVENT_XID, .xid = 79, .count = 1 };
-	const struct card_listener listener = { on_turned, NULL };
+	const struct card_listener listener = { on_turned, on_turned, NULL };
 	hm_auto(inventory) *all = make_inventory(3, 1000), *two = make_inventory(3, 1000);
 	hm_auto(card_health) *health = NULL;
 	hm_auto(fleet) *first = next(NULL, all);
