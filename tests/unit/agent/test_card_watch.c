@@ -93,7 +93,7 @@ static int setup(void **state)
 	*state = f;
 	memset(&tell, 0, sizeof tell);
 	takes = asks = scans = looks = turns = 0;
-	fast = 5;
+	fast = 20;
 	fast_moved_ms = 100000;
 	fast_forget_log();
 	log_set_sink(fast_keep_line, NULL);
