@@ -46,7 +46,7 @@ void hami_options_table(struct hami_options *h, struct option_spec table[HAMI_OP
 		{ "disable-core-limit", "DISABLE_CORE_LIMIT", OPTION_BOOL, &h->disable_core_limit, 0, 0, NULL, NULL,
 		  "mode hami: compute is not limited; false does not go over disableCoreLimit: true" },
 		{ "mig-strategy", "MIG_STRATEGY", OPTION_CHOICE, &h->mig_strategy, 0, 0, "none|single|mixed", NULL,
-		  "mode hami: how MIG devices that are there are offered" },
+		  "how MIG devices that an administrator made are offered; single in mode hami alone" },
 		{ "device-list-strategy", "DEVICE_LIST_STRATEGY", OPTION_LIST, &h->device_list_strategy, 0, 0,
 		  "envvar|volume-mounts|cdi-annotations|cdi-cri", NULL,
 		  "mode hami, classic binding: how a container is told its cards; several with commas between" },
