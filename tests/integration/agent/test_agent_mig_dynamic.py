@@ -11,6 +11,8 @@ from node.base import BUILD, MIB, Container, Pod, wait_until
 from node.hami import GPU, PHASE, REGISTER, HamiNode
 from node.mig import a100_node, instances
 
+from api_server import status  # noqa: E402  (node.hami put its folder on the path)
+
 pytestmark = pytest.mark.usefixtures("needs_root")
 RECORDS = "hami.io/vgpu-mig-allocations"
 
@@ -153,6 +155,55 @@ def test_records_that_do_not_fit_are_refused(make_node):
                         ("junk", "decode scheduler MIG allocations")):
         wait_until(f"{name} refused", 20, lambda n=name: node.annotations(n).get(PHASE) == "failed")
         assert error in node.agent_log.read_text(), name
+
+
+def test_another_writer_loses_nothing(make_node):
+    node = make_node([""])
+    pod = "/api/v1/namespaces/default/pods/a"
+    node.api.fault(status(409, "Conflict"), times=2, when=lambda h: h.command == "PATCH" and h.path == pod
+                   and RECORDS in h.request_seen.body.decode())
+    node.api.fault(status(500), times=2, when=lambda h: h.command == "GET" and h.path == pod)
+    node.place_mig("a", (0, "1g.5gb", 5, 1), command=["sleep", "60"], **{"example.com/mine": "1"})
+    node.wait_running(["a"])
+    wait_until("told", 20, lambda: "migUUID" in node.records("a")[0])
+    assert node.annotations("a")["example.com/mine"] == "1"
+    node.wait_finished("a")
+
+
+def test_what_was_not_decided_for_this_node_makes_nothing(make_node):
+    node = make_node([""])
+    node.place_mig("forged", (0, "1g.5gb", 5, 1), run=False, **{"hami.io/vgpu-node": "other"})
+    node.place_mig("good", (0, "1g.5gb", 4, 1))
+    assert node.done("good") == "Succeeded"
+    assert ("1g.5gb", 5) not in node.devices()
+
+
+def test_pods_start_and_end_while_the_api_server_is_away(make_node):
+    node = make_node([""])
+    node.place_mig("a", (0, "1g.5gb", 0, 1), command=["sleep", "60"])
+    node.wait_running(["a"])
+    port = node.api.port
+    node.api.down()
+    node.kill_container("a")
+    node.stop_agent()
+    assert node.devices()["1g.5gb", 0]
+    node.api.up()
+    assert node.api.port == port
+    node.start_agent()
+    node.place_mig("b", (0, "1g.5gb", 1, 1))
+    assert node.done("b") == "Succeeded"
+    assert ("1g.5gb", 0) in node.devices()
+
+
+def test_many_pods_on_two_cards_at_once(make_node):
+    node = make_node(["", ""])
+    wanted = [(card, start) for card in (0, 1) for start in range(7)]
+    for card, start in wanted:
+        node.place_mig(f"p{card}{start}", (card, "1g.5gb", start, 1), command=["sleep", "60"])
+    node.wait_running([f"p{c}{s}" for c, s in wanted], seconds=60)
+    for card, start in wanted:
+        env = dict(line.split("=", 1) for line in node.execute(f"p{card}{start}", ["env"]).split())
+        assert env["NVIDIA_VISIBLE_DEVICES"] == node.devices(card)["1g.5gb", start]["uuid"]
 
 
 def test_a_card_of_a_record_that_cannot_be_read_is_left_alone(make_node):
