@@ -1,7 +1,6 @@
 """Classic binding under HAMi's scheduler, whole: hami-simkubelet, the stand-in API server, our agent. Everything is in the
 Allocate answer, but for the driver: NVIDIA's runtime brings it, for which every container has the simulated one here. That
 obeys NVIDIA_VISIBLE_DEVICES, as the runtime would."""
-import datetime
 import json
 import os
 import random
@@ -13,14 +12,16 @@ import time
 
 import pytest
 
-pytest.register_assert_rewrite("node.hami")
+pytest.register_assert_rewrite("node.hami", "node.late")
 
 from kubelet_peer import Plugin  # noqa: E402
 from node.base import MIB, PLAIN, Container, Pod, wait_until  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
 from node.hami import LOCK, PHASE, TO_ALLOCATE, HamiNode  # noqa: E402
+from node.late import check, claim_of, claims_of, events, lock_for, seen  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
-from test_hami_late import check, claim_of, claims_of, events, seen, waiting  # noqa: E402
+
+from kube.api_server import status  # noqa: E402
 
 SPEC = "k8s.device-plugin.nvidia.com"
 
@@ -48,15 +49,6 @@ class ClassicNode(HamiNode):
         self.stop_agent(signo)
         self.start_agent(*flags)
         wait_until("registered again", 30, lambda: self.allocatable() > 0)
-
-    def lock(self, name, namespace="default"):
-        """As HAMi's scheduler takes it; None: none."""
-        node = self.api.objects["nodes", None, self.name]
-        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        marks = {k: v for k, v in node["metadata"]["annotations"].items() if k != LOCK}
-        if name is not None:
-            marks[LOCK] = f"{now},{namespace},{name}"
-        self.api.put_tree("nodes", None, {**node, "metadata": {**node["metadata"], "annotations": marks}})
 
     def knows(self, manifest):
         """Until the agent's watch has told it."""
@@ -92,9 +84,6 @@ def environment(node, name, container="c"):
 
 def limits(node, name, container="c"):
     return (node.state / "alloc" / claim_of(node, name, container)["number"] / "limits").read_text()
-
-
-SAYS = SHELL + ["env; cat /etc/ld.so.preload; ls -i /run/hami-vgpu/libvgpu.so; exec sleep 1000"]
 
 
 # ---- what a container gets
@@ -139,7 +128,7 @@ def test_the_scheduler_is_told_after_the_last_container(node):
     a, b = node.uuids()
     text = node.bind(Pod("told", [Container(SHELL + ["true"], 1, "i", init=True), Container(hold(mib=1), 2),
                                   Container(hold(mib=1), 1, "d")]), [[(a, 500, 10)], [(a, 1000, 0), (b, 1000, 0)], [(b, 700, 0)]])
-    node.lock("told")
+    lock_for(node, "told")
     node.run(node.knows(text))
     node.wait_finished("told")
     assert node.annotations("told")[TO_ALLOCATE] == ";;;;"
@@ -246,7 +235,7 @@ def test_the_lock_decides(node):
     time.sleep(1.1)  # bind-time has seconds
     young = node.bind(Pod.one("second", hold(mib=1)), [[(b, 2222, 0)]])
     for manifest in (young, old):
-        node.lock(manifest["metadata"]["name"])
+        lock_for(node, manifest["metadata"]["name"])
         node.run(node.knows(manifest))
         node.wait_running([manifest["metadata"]["name"]], seconds=20)
     check(node, "first", [(a, 1111)])
@@ -276,7 +265,7 @@ def test_another_pod_s_card_is_refused(node):
     time.sleep(1.1)
     young = node.knows(node.bind(Pod.one("right", hold(mib=1)), [[(b, 2222, 0)]]))
     node.run(young)
-    wait_until("it says why", 20, lambda: f"given the card {a} of pod default/wrong" in waiting(node, "right"))
+    wait_until("it says why", 20, lambda: f"given the card {a} of pod default/wrong" in node.container("right")["message"])
     assert node.phase("right") == "Pending"
     node.delete("right", "wrong")
     node.run(node.knows(node.bind(Pod.one("right", hold(mib=1)), [[(b, 2222, 0)]])))
@@ -307,7 +296,7 @@ def test_under_the_lock_no_two_are_swapped(node):
     for i in range(12):
         name, share = f"q{i}", (random.choice(cards), 300 + 37 * i)
         manifest = node.bind(Pod.one(name, hold(mib=1)), [[(*share, 0)]])
-        node.lock(name)
+        lock_for(node, name)
         node.run(manifest)
         want[name] = [share]
         wait_until("the lock is released", 20, lambda: LOCK not in node.node_annotations())
@@ -346,7 +335,7 @@ def test_a_pod_that_is_not_told_is_refused_in_time(node):
 ])
 def test_what_is_refused_is_told(node, text, reason):
     node.run(node.knows(node.bind(Pod.one("bad", hold(mib=1)), [], text=text.format(*node.uuids()))))
-    node.lock("bad")
+    lock_for(node, "bad")
     node.wait_phase("bad", "Failed", seconds=20)
     assert reason in node.pod("bad")["message"]
     wait_until("bind-phase failed", 15, lambda: node.annotations("bad")[PHASE] == "failed")
@@ -414,7 +403,6 @@ def test_the_agent_is_killed_at_every_step(node, when):
         node.again(signo=signal.SIGKILL)
     else:
         node.api.faults.clear()
-        from kube.api_server import status
         node.api.fault(status(500), times=50, when=lambda h: h.command == "PATCH" and h.path.endswith("/pods/steps"))
         node.knows(None)
         node.run(manifest)
@@ -438,6 +426,3 @@ def test_nothing_is_left_behind(node):
     number = claim_of(node, "gone")["number"]
     node.delete("gone")
     wait_until("claim and folder go", 40, lambda: not claims_of(node, "gone") and not (node.state / "alloc" / number).exists())
-
-
-assert seen  # imported for those who debug
