@@ -102,6 +102,26 @@ static void a_restart_keeps_what_it_had(void **state)
 	end();
 }
 
+/* Of a number whose claim was written for another container (without the checkpoint): nothing is taken over. */
+static void a_claim_of_another_container_is_none(void **state)
+{
+	static const char *const ids[] = { "GPU-0-0-0-0-a-0" };
+	const struct prestart_target target = { .number = 7, .pod_uid = "uid-a", .container = "c1" };
+	const struct hami_late_config config = { 0 };
+	struct claim c;
+	struct hm_err e;
+
+	(void)state;
+	begin(&config);
+	tell_pod("a", "11", "Pending", "GPU-0-0-0-0-a,NVIDIA,3000,30:;GPU-0-0-0-0-b,NVIDIA,4000,40:;", ALLOCATING);
+	assert_int_equal(start("a", &e), 0);
+	assert_int_equal(hami_late_start(w.late, &target, ids, 1, claims_find(w.claims, 7), &w.inventory, &c, &e), 0);
+	assert_string_equal(c.container, "c1");
+	assert_int_equal(c.cards[0].memory_bytes, 4000ULL << 20);
+	claim_fini(&c);
+	end();
+}
+
 static void what_is_refused(void **state)
 {
 	static const struct {
@@ -307,6 +327,7 @@ int main(void)
 		TEST(a_first_start),
 		TEST(the_annotation_decides_the_card),
 		TEST(a_restart_keeps_what_it_had),
+		TEST(a_claim_of_another_container_is_none),
 		TEST(what_is_refused),
 		TEST(a_pod_that_is_not_known_yet),
 		TEST(policy_priority_and_control),
