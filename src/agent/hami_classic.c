@@ -220,7 +220,7 @@ static void on_look(void *arg)
 		}
 	sight_fini(&s);
 	if (waiting > 0 && ++h->looks < HAMI_CLASSIC_LOOKS)
-		loop_timer_arm(h->look, HAMI_CLASSIC_LOOK_MS << h->looks);
+		loop_timer_arm(h->look, (uint64_t)HAMI_CLASSIC_LOOK_MS << h->looks);
 }
 
 /* ---- PreStart */

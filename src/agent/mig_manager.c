@@ -32,7 +32,7 @@ static void look(struct mig_manager *m);
 
 static uint32_t wait_after(uint32_t tries)
 {
-	uint32_t ms = MIG_RETRY_MS << HM_MIN(tries, 5U);
+	uint32_t ms = (uint32_t)MIG_RETRY_MS << HM_MIN(tries, 5U);
 
 	return HM_MIN(ms, (uint32_t)MIG_RETRY_MAX_MS);
 }
