@@ -67,7 +67,7 @@ static int name_devices(const struct binding_tools *t, const struct claim *c, st
 
 	for (size_t i = 0; i < c->card_count; i++)
 		cards[i] = inventory_find(t->inventory, c->cards[i].uuid);
-	if (hami != NULL)
+	if (hami != NULL && !claim_is_mig(c)) /* those are of cards as a whole */
 		count = hami_answer_cdi_names(hami, cards, c->card_count, out->names);
 	if (count == 0)
 		return 0;

@@ -159,7 +159,8 @@ static int claim_of(struct hami_classic *h, const struct sight *s, const struct 
 	hm_fmt(target.pod_uid, sizeof target.pod_uid, "%s", g->pod->uid);
 	hm_fmt(target.container, sizeof target.container, "%s", g->container->name);
 	r = hami_late_start(h->config.late, &target, ids, count, NULL, cards, out, e);
-	if (r == -HM_EAGAIN) /* a card that is not there; waiting would hold up every pod of the node */
+	/* A card that is not there; waiting would hold up every pod of the node. A MIG device is being made. */
+	if (r == -HM_EAGAIN && !hami_late_is_mig(h->config.late))
 		return refuse(h, g->pod, e);
 	if (r < 0)
 		return r;

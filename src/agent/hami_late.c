@@ -384,6 +384,11 @@ void hami_late_set_mig(struct hami_late *h, struct mig_manager *mig)
 	h->mig = mig;
 }
 
+bool hami_late_is_mig(const struct hami_late *h)
+{
+	return h->mig != NULL;
+}
+
 void hami_late_stats(const struct hami_late *h, struct hami_late_stats *out)
 {
 	*out = h->stats;

@@ -78,6 +78,7 @@ HM_DEFINE_AUTO(hami_late, hami_late_free);
 
 /* Operating mode mig: cards are MIG devices of the manager's. Borrowed. */
 void hami_late_set_mig(struct hami_late *h, struct mig_manager *mig);
+bool hami_late_is_mig(const struct hami_late *h);
 
 /* What the pod's annotations say may be acted upon before a container of it starts: its cards were chosen on this node,
  * and are signed where that is asked for. */

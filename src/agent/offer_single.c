@@ -58,6 +58,12 @@ static int start(struct offer *o, const struct prestart_target *target, const ch
 	return now_of(o)->class->start(now_of(o), target, ids, count, old, out, e);
 }
 
+static void answered(struct offer *o, const struct claim *c, bool ok)
+{
+	if (now_of(o)->class->answered != NULL)
+		now_of(o)->class->answered(now_of(o), c, ok);
+}
+
 static void started(struct offer *o, const struct claim *c)
 {
 	struct offer *whole = single_of(o)->whole;
@@ -82,6 +88,7 @@ static const struct offer_class single_class = {
 	.prefer = prefer,
 	.claim = claim,
 	.start = start,
+	.answered = answered,
 	.started = started,
 	.free = free_single,
 };

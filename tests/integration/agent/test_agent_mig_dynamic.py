@@ -170,6 +170,23 @@ def test_another_writer_loses_nothing(make_node):
     node.wait_finished("a")
 
 
+def test_classic_binding_answers_with_the_device(make_node):
+    node = make_node([""], start=False)
+    node.start_agent(binding="classic")
+    node.wait_prepared()
+    for name, start in (("a", 0), ("b", 3)):
+        node.place_mig(name, (0, "1g.5gb", start, 1), command=["sleep", "60"])
+        node.wait_running([name])
+        env = dict(line.split("=", 1) for line in node.execute(name, ["env"]).split())
+        assert env["NVIDIA_VISIBLE_DEVICES"] == node.devices()["1g.5gb", start]["uuid"]
+        assert not any(key.startswith("CUDA_") for key in env)
+        assert "libvgpu" not in node.execute(name, ["cat", "/proc/mounts"])
+        node.wait_finished(name)
+    node.set_phase("a", "Succeeded")
+    node.delete("a")
+    wait_until("a's ended", 20, lambda: set(node.devices()) == {("1g.5gb", 3)})
+
+
 def test_what_was_not_decided_for_this_node_makes_nothing(make_node):
     node = make_node([""])
     node.place_mig("forged", (0, "1g.5gb", 5, 1), run=False, **{"hami.io/vgpu-node": "other"})
