@@ -68,9 +68,11 @@ int container_start(const struct container_start_tools *t, const char *const *id
 {
 	struct prestart_target targets[PRESTART_MAX_TARGETS];
 	hm_auto(checkpoint) *checkpoint = NULL;
-	struct prestart_facts facts = {
-		NULL, NULL, t->offer->resource, t->binding.paths->alloc.s, t->binding.claims, t->binding.pending
-	};
+	struct prestart_facts facts = { .resource = t->offer->resource,
+					.alloc_dir = t->binding.paths->alloc.s,
+					.others_start = t->offer->class->others_start,
+					.claims = t->binding.claims,
+					.pending = t->binding.pending };
 	struct hm_err why = { 0 };
 	size_t target_count;
 
@@ -82,6 +84,9 @@ int container_start(const struct container_start_tools *t, const char *const *id
 	if (prestart_find(&facts, ids, count, targets, &target_count, e) < 0 ||
 	    (t->offer->class->ids_are_held && check_holders(t, &facts, ids, count, targets, target_count, e) < 0))
 		return -e->code;
+	if (target_count == 0)
+		log_info("a container that another plugin gave its devices starts with what that gave it",
+			 KV("first_id", ids[0]));
 	for (size_t i = 0; i < target_count; i++)
 		if (start_one(t, &targets[i], ids, count, e) < 0)
 			return -e->code;

@@ -9,6 +9,7 @@
 
 struct hami_pods {
 	struct claims *claims;
+	const char *alloc_dir;
 	const struct inventory *cards; /* NULL: not known yet */
 	struct pods_listener listener;
 	bool rebuilt; /* lost claims were looked for */
@@ -95,7 +96,7 @@ static int make(struct hami_pods *p, const struct hami_pods_config *c, struct hm
 
 static void rebuild(struct hami_pods *p)
 {
-	const struct hami_rebuild_config config = { p->late, p->claims, p->pods, p->checkpoint };
+	const struct hami_rebuild_config config = { p->alloc_dir, p->late, p->claims, p->pods, p->checkpoint };
 	struct hm_err e;
 
 	if (!p->rebuilt && p->cards != NULL)
@@ -126,6 +127,7 @@ int hami_pods_new(const struct hami_pods_config *config, struct hami_pods **out,
 	if (p == NULL)
 		return hm_err_set(e, HM_ENOMEM, "pods of this node");
 	p->claims = config->claims;
+	p->alloc_dir = config->paths->alloc.s;
 	if (make(p, config, e) < 0)
 		return -e->code;
 	p->listener = (struct pods_listener) { .changed = on_pod, .gone = on_pod, .synced = on_synced, .arg = p };

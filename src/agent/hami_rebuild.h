@@ -12,6 +12,7 @@
 
 /* All borrowed. */
 struct hami_rebuild_config {
+	const char *alloc_dir; /* as prestart_facts' */
 	struct hami_late *late;
 	struct claims *claims;
 	const struct pods *pods;

@@ -22,6 +22,8 @@ struct offer_class {
 	/* The kubelet's ids say what a container holds: one that lives keeps its ids from others (PreStart errs).
 	 * False: the ids are counters. */
 	bool ids_are_held;
+	/* A container whose Allocate another plugin answered, before us, starts with what that gave it. */
+	bool others_start;
 	/* How long an Allocate call may wait for what `claim` says -HM_EAGAIN of; it blocks the kubelet. 0: not at
 	 * all. */
 	uint32_t allocate_wait_ms;

@@ -137,6 +137,7 @@ static void free_hami(struct offer *o)
 
 static const struct offer_class hami_class = {
 	.name = "hami",
+	.others_start = true,
 	.take = take,
 	.list = list,
 	.prefer = prefer,
@@ -148,6 +149,7 @@ static const struct offer_class hami_class = {
 
 static const struct offer_class classic_class = {
 	.name = "hami",
+	.others_start = true,
 	.allocate_wait_ms = HAMI_CLASSIC_WAIT_MS,
 	.take = take,
 	.list = list,

@@ -116,13 +116,14 @@ static enum rank rank_of(const struct pod_guess_facts *f, const struct pod_view 
 static uint64_t number_of(const struct pod_guess_facts *f, const struct claim *claim)
 {
 	uint64_t number;
+	bool classic;
 
 	if (claim == NULL || claim->cdi[0] != '\0')
 		return 0;
 	for (size_t i = 0; f->checkpoint != NULL && i < f->checkpoint->count; i++) {
 		const struct checkpoint_entry *entry = &f->checkpoint->entries[i];
 
-		if (prestart_entry_number(entry, f->alloc_dir, &number) && number == claim->number &&
+		if (prestart_entry_number(entry, f->alloc_dir, &number, &classic) && number == claim->number &&
 		    entry != entry_of(f, claim->pod_uid, claim->container))
 			return 0;
 	}

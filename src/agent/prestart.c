@@ -35,19 +35,21 @@ static bool number_in_names(const struct checkpoint_entry *entry, uint64_t *numb
 	return false;
 }
 
-bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number)
+bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number, bool *classic)
 {
 	const char *usage = checkpoint_mount_host(entry, HM_CONTAINER_USAGE_DIR);
 
-	return number_in_names(entry, number) || (usage != NULL && parse_usage(usage, alloc_dir, number));
+	*classic = !number_in_names(entry, number);
+	return !*classic || (usage != NULL && parse_usage(usage, alloc_dir, number));
 }
 
 bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number)
 {
+	bool classic;
 	uint64_t n;
 
 	for (size_t i = 0; i < c->count; i++)
-		if (prestart_entry_number(&c->entries[i], alloc_dir, &n) && n == number)
+		if (prestart_entry_number(&c->entries[i], alloc_dir, &n, &classic) && n == number)
 			return true;
 	return false;
 }
@@ -77,17 +79,23 @@ static int add_target(struct targets *t, uint64_t number, bool classic, const ch
 	return 0;
 }
 
+/* *others: there are entries, and none of them has an answer of ours. */
 static int from_checkpoint(struct targets *t, const struct prestart_facts *f, const char *const *ids, size_t id_count,
-			   struct hm_err *e)
+			   bool *others, struct hm_err *e)
 {
 	const struct checkpoint_entry *entry;
-	uint64_t number, named;
+	uint64_t number;
+	bool classic;
 	size_t at = 0;
 
-	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL)
-		if (prestart_entry_number(entry, f->alloc_dir, &number) &&
-		    add_target(t, number, !number_in_names(entry, &named), entry->pod_uid, entry->container, e) < 0)
+	*others = false;
+	while ((entry = checkpoint_match(f->checkpoint, f->resource, ids, id_count, &at)) != NULL) {
+		*others = true;
+		if (prestart_entry_number(entry, f->alloc_dir, &number, &classic) &&
+		    add_target(t, number, classic, entry->pod_uid, entry->container, e) < 0)
 			return -e->code;
+	}
+	*others &= t->count == 0;
 	return 0;
 }
 
@@ -114,12 +122,15 @@ int prestart_find(const struct prestart_facts *f, const char *const *ids, size_t
 		  size_t *count, struct hm_err *e)
 {
 	struct targets t = { out, 0 };
+	bool others = false;
 
 	*count = 0;
 	if (id_count == 0)
 		return hm_err_set(e, HM_EINVAL, "a container without devices");
-	if (f->checkpoint != NULL && from_checkpoint(&t, f, ids, id_count, e) < 0)
+	if (f->checkpoint != NULL && from_checkpoint(&t, f, ids, id_count, &others, e) < 0)
 		return -e->code;
+	if (others && f->others_start)
+		return 0;
 	if (t.count == 0 && from_memory(&t, f, ids, id_count, e) < 0)
 		return -e->code;
 	*count = t.count;

@@ -27,6 +27,7 @@ struct prestart_facts {
 	const char *checkpoint_trouble;      /* then: why */
 	const char *resource;
 	const char *alloc_dir; /* the folder of the numbers' folders */
+	bool others_start;     /* containers with another plugin's answer start with what that gave them */
 	const struct claims *claims;
 	const struct pending *pending;
 };
@@ -37,8 +38,8 @@ struct prestart_target {
 	char pod_uid[64], container[256]; /* "" where not known */
 };
 
-/* Fills out (PRESTART_MAX_TARGETS), *count of them, each number once. -HM_EAGAIN where nobody is known to hold exactly
- * these ids, -HM_ELIMIT for more targets than there is room. */
+/* Fills out (PRESTART_MAX_TARGETS), *count of them, each number once; 0 where others_start holds of it. -HM_EAGAIN
+ * where nobody is known to hold exactly these ids, -HM_ELIMIT for more targets than there is room. */
 int prestart_find(const struct prestart_facts *f, const char *const *ids, size_t id_count, struct prestart_target *out,
 		  size_t *count, struct hm_err *e) HM_MUST_USE;
 
@@ -50,8 +51,10 @@ int prestart_check_holders(const struct prestart_facts *f, const char *const *id
 
 /* The number in "hami.io/vgpu=v.<number>"; false for other names. */
 bool prestart_parse_name(const char *cdi_name, uint64_t *number) HM_MUST_USE;
-/* The number that the entry's answer carries; false where it is none of ours. */
-bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number) HM_MUST_USE;
+/* The number that the entry's answer carries; false where it is none of ours. *classic: everything is in that answer.
+ */
+bool prestart_entry_number(const struct checkpoint_entry *entry, const char *alloc_dir, uint64_t *number,
+			   bool *classic) HM_MUST_USE;
 /* True where an entry carries this number. */
 bool prestart_is_listed(const struct checkpoint *c, const char *alloc_dir, uint64_t number);
 

@@ -70,9 +70,10 @@ static void collect_all(const struct agent_paths *p, struct numbers *out)
 static uint64_t max_listed(const struct checkpoint *c, const char *alloc_dir)
 {
 	uint64_t max = 0, number;
+	bool classic;
 
 	for (size_t i = 0; i < c->count; i++)
-		if (prestart_entry_number(&c->entries[i], alloc_dir, &number))
+		if (prestart_entry_number(&c->entries[i], alloc_dir, &number, &classic))
 			max = HM_MAX(max, number);
 	return max;
 }

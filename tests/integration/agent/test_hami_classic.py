@@ -366,21 +366,38 @@ def test_an_answer_that_was_lost_is_given_again(node):
 
 
 def test_the_agent_s_memory_is_not_needed(node):
-    """Its store is lost while a container runs: at the next start the claim is made from annotation and checkpoint."""
+    """Its store is lost while a container runs: the claim is made again from annotation and checkpoint."""
     a, _ = node.uuids()
     node.run(node.knows(node.bind(Pod.one("kept", hold(mib=1), restart="Always"), [[(a, 640, 0)]])))
     node.wait_running(["kept"], seconds=20)
+    node.set_phase("kept", "Running")
     number = claim_of(node, "kept")["number"]
     node.stop_agent(signal.SIGKILL)
     for path in (node.state / "claims").iterdir():
         path.unlink()
     node.start_agent()
-    wait_until("registered again", 30, lambda: node.allocatable() > 0)
+    wait_until("the claim is there again", 30, lambda: claims_of(node, "kept"))
+    assert (claim_of(node, "kept")["number"], claim_of(node, "kept")["cdi"]) == (number, "")
     node.kill_container("kept")
     wait_until("a restart", 30, lambda: node.restarts("kept") >= 1)
     check(node, "kept", [(a, 640)])
-    claim = claim_of(node, "kept")
-    assert (claim["number"], claim["cdi"]) == (number, "")
+
+
+def test_what_hami_s_plugin_allocated_starts_again(node):
+    """We came in its place: its answer stands in the checkpoint, and a container that restarts keeps what that gave it."""
+    a, _ = node.uuids()
+    node.run(node.knows(node.bind(Pod.one("before", SHELL + ["exec sleep 1000"], restart="Always"), [[(a, 640, 0)]])))
+    node.wait_running(["before"], seconds=20)
+    node.stop_agent(signal.SIGKILL)
+    shutil.rmtree(node.state / "claims")
+    elsewhere = node.folder / "elsewhere"  # a state folder that the answer does not name
+    node.start_agent(f"--state-dir={elsewhere}")
+    wait_until("registered again", 30, lambda: node.allocatable() > 0)
+    node.kill_container("before")
+    wait_until("a restart", 30, lambda: node.restarts("before") >= 1 and node.phase("before") == "Running")
+    assert node.said("a container that another plugin gave its devices")
+    node.delete("before")
+    node.again()
 
 
 @pytest.mark.parametrize("when", ["before the kubelet", "allocated", "started", "patch fails"])

@@ -156,7 +156,7 @@ static void lost_claims(void **state)
 
 	(void)state;
 	begin(&config);
-	const struct hami_rebuild_config rebuild = { w.late, w.claims, w.pods, w.checkpoint };
+	const struct hami_rebuild_config rebuild = { "/s/alloc", w.late, w.claims, w.pods, w.checkpoint };
 
 	assert_int_equal(hami_rebuild(&rebuild, &w.inventory, &e), 0); /* no checkpoint: nothing held */
 	temp_write(

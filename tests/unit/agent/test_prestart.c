@@ -31,9 +31,11 @@ static int teardown(void **state)
 	return temp_teardown(state);
 }
 
+static bool others_start;
+
 static struct prestart_facts facts(const struct checkpoint *c)
 {
-	return (struct prestart_facts) { c, "it is torn", "hami.com/vgpu", "/s/alloc", claims, pending };
+	return (struct prestart_facts) { c, "it is torn", "hami.com/vgpu", "/s/alloc", others_start, claims, pending };
 }
 
 /* "number/pod/container ..." of what prestart_find answers for A. */
@@ -96,15 +98,36 @@ static void the_usage_folder_s_mount_is_as_good(void **state)
 	hm_auto(checkpoint) *c = make_checkpoint(ENTRY("p1", "init", Q(A), USAGE_5) "," ENTRY(
 		"p2", "x", Q(B), USAGE_5) "," ENTRY("p1", "main", Q(A), USAGE_ELSEWHERE));
 	uint64_t number;
+	bool classic;
 
 	(void)state;
 	put_claim(claims, make_claim(5, "p2", "", A, NULL));
 	assert_string_equal(find(c), "5/p1/init");
 	assert_true(prestart_is_listed(c, "/s/alloc", 5));
 	assert_false(prestart_is_listed(c, "/s/alloc", 6));
-	assert_false(prestart_entry_number(&c->entries[0], "/s", &number));
-	assert_false(prestart_entry_number(&c->entries[0], "/s/all", &number));
-	assert_false(prestart_entry_number(&c->entries[0], "/s/alloc/5", &number));
+	assert_false(prestart_entry_number(&c->entries[0], "/s", &number, &classic));
+	assert_false(prestart_entry_number(&c->entries[0], "/s/all", &number, &classic));
+	assert_false(prestart_entry_number(&c->entries[0], "/s/alloc/5", &number, &classic));
+}
+
+/* HAMi's plugin was there before: its answers have no number of ours. */
+static void another_plugin_s_containers_start(void **state)
+{
+	hm_auto(checkpoint) *other = make_checkpoint(ENTRY("p1", "main", Q(A), CDI_OTHER));
+	hm_auto(checkpoint) *both =
+		make_checkpoint(ENTRY("p1", "init", Q(A), NO_CDI) "," ENTRY("p1", "main", Q(A), CDI_5));
+	hm_auto(checkpoint) *nobody = make_checkpoint(ENTRY("p1", "main", Q(B), CDI_OTHER));
+
+	(void)state;
+	others_start = true;
+	put_claim(claims, make_claim(4, "p2", "hami.io/vgpu=v.4", A, NULL)); /* of a container that has ended */
+	assert_string_equal(find(other), "");
+	assert_string_equal(find(both), "5/p1/main");
+	others_start = false;
+	assert_string_equal(find(other), "4/p2/c4");
+	others_start = true;
+	assert_string_equal(find(nobody), "4/p2/c4");
+	others_start = false;
 }
 
 static void without_a_checkpoint_what_is_remembered_counts(void **state)
@@ -212,11 +235,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		TEST(the_checkpoints_names_decide),
-		TEST(the_usage_folder_s_mount_is_as_good),
-		TEST(without_a_checkpoint_what_is_remembered_counts),
-		TEST(a_live_holder_of_another_pod_is_named),
-		TEST(other_slots_and_ended_claims_do_not_hold),
+		TEST(the_checkpoints_names_decide),          TEST(the_usage_folder_s_mount_is_as_good),
+		TEST(another_plugin_s_containers_start),     TEST(without_a_checkpoint_what_is_remembered_counts),
+		TEST(a_live_holder_of_another_pod_is_named), TEST(other_slots_and_ended_claims_do_not_hold),
 		TEST(only_names_of_our_form_have_a_number),
 	};
 
