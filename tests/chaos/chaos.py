@@ -11,7 +11,7 @@ import time
 from node.base import MIB, Container, Pod, wait_until
 
 SLEEP = ["/bin/sh", "-c", "while :; do sleep 1000; done"]
-CALM_S = 60
+CALM_S = 120
 
 
 class Placed:
@@ -64,7 +64,7 @@ class Chaos:
         if self.random.random() < 0.4:
             containers.append(Container(SLEEP, 1, "b"))
         if self.random.random() < 0.2:
-            containers.insert(0, Container(["/bin/true"], 1, "i", init=True))
+            containers.insert(0, Container(["/bin/sh", "-c", "exit 0"], 1, "i", init=True))
         shares = {}
         for c in containers:
             share = self.pick() if c.vgpu else None

@@ -1,0 +1,103 @@
+"""The faults of the real kubelet and containerd, with the agent as a process of the node's, which may die as often as it
+likes (a pod's would be held back by the kubelet, longer each time)."""
+import os
+import signal
+import time
+
+from node.base import Node
+from node.hami import PHASE, TO_ALLOCATE
+from node.hami_real import Api, HamiDeployed
+from node.real import CLUSTER, RealNode
+
+NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"]
+
+
+class ChaosRealNode(HamiDeployed):
+    broken = ()
+    was_broken = False
+
+    def __init__(self, folder, **kw):
+        super().__init__(folder, None, **kw)
+        self.state = self.folder / "state"
+        self.applied = True  # nothing is: the agent is a process
+
+    def up(self):
+        RealNode.up(self)
+        self.api = Api(self)
+
+    def start_agent(self, *flags, env=None, binding="late"):
+        Node.start_agent(self, "--mode=hami", f"--kubeconfig={CLUSTER}/pki/admin.conf", "--node-name=node1",
+                         f"--device-split-count={self.split}", *flags, env=env, binding=binding)
+
+    stop_agent = Node.stop_agent
+    agent_pid = Node.agent_pid
+
+    def down(self):
+        self.stop_agent(signal.SIGKILL)
+        super().down()
+
+    # --- what chaos asks --------------------------------------------------------------------------------------------------
+    def all_ready(self, name):
+        pod = self.pod(name)
+        states = pod["status"].get("containerStatuses", [])
+        return pod["status"].get("phase") == "Running" and len(states) == len(pod["spec"]["containers"]) and \
+            all("running" in s["state"] for s in states)
+
+    def was_cut_off(self, name):
+        status = self.pod(name)["status"]
+        words = ["code = Canceled", "code = Unavailable", *(["no healthy devices present"] if self.was_broken else [])]
+        return status.get("phase") == "Failed" and any(word in status.get("message", "") for word in words)
+
+    def is_finished(self, name):
+        marks = self.annotations(name)
+        return marks.get(PHASE) == "success" and "NVIDIA" not in marks.get(TO_ALLOCATE, "")
+
+    def phase(self, name):
+        return self.pod(name)["status"].get("phase", "")
+
+    def kill_container(self, name, container="c"):
+        """It may have ended just now."""
+        try:
+            super().kill_container(name, container)
+        except AssertionError as e:
+            assert "not found" in str(e), e
+
+    def heal(self):
+        for card, call in self.broken:
+            self.simctl("gpu", str(card), "nvml-error", call, "0")
+        self.was_broken, self.broken = bool(self.broken), ()
+
+    def story(self):
+        status = {n: self.pod(n)["status"] for n in sorted(self.pods) if not self.all_ready(n)}
+        bad = {n: [s.get(k) for k in ("phase", "reason", "message")] + [c["state"] for c in s.get("containerStatuses", [])]
+               for n, s in status.items()}
+        return f"{bad}\nthe agent:\n" + self.agent_log.read_text()[-4000:]
+
+    # --- faults ---------------------------------------------------------------------------------------------------------------
+    def faults(self):
+        return {
+            "agent killed": (4, lambda r: self.again(r, signal.SIGKILL)),
+            "agent asked to end": (1, lambda r: self.again(r, signal.SIGTERM)),
+            "kubelet restarted": (2, lambda r: self.restart_kubelet(r.choice(["TERM", "KILL"]))),
+            "API server hangs": (2, self.api_hangs),
+            "NVML error": (1, self.nvml_error),
+        }
+
+    def again(self, r, signo):
+        self.stop_agent(signo)
+        self.start_agent()
+        time.sleep(r.choice([0, 0.02, 0.1, 0.5]))
+
+    @staticmethod
+    def api_hangs(r):
+        pid = int((CLUSTER / "run/kube-apiserver.pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(r.random() * 4)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def nvml_error(self, r):
+        card, call = r.randrange(2), r.choice(NVML_CALLS)
+        self.simctl("gpu", str(card), "nvml-error", call, "999")
+        self.broken = (*self.broken, (card, call))
