@@ -11,10 +11,13 @@ from node.real import CLUSTER, RealNode
 
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"]
 
+# What a kubelet says that restarted and looked at its pods in the moment in which the agent was dead, or NVML said that the
+# card is broken.
+SICK = ["no healthy devices present", "previously allocated devices are no longer healthy"]
+
 
 class ChaosRealNode(HamiDeployed):
     broken = ()
-    was_broken = False
 
     def __init__(self, folder, **kw):
         super().__init__(folder, None, **kw)
@@ -45,7 +48,7 @@ class ChaosRealNode(HamiDeployed):
 
     def was_cut_off(self, name):
         status = self.pod(name)["status"]
-        words = ["code = Canceled", "code = Unavailable", *(["no healthy devices present"] if self.was_broken else [])]
+        words = ["code = Canceled", "code = Unavailable", *SICK]
         return status.get("phase") == "Failed" and any(word in status.get("message", "") for word in words)
 
     def is_finished(self, name):
@@ -65,7 +68,7 @@ class ChaosRealNode(HamiDeployed):
     def heal(self):
         for card, call in self.broken:
             self.simctl("gpu", str(card), "nvml-error", call, "0")
-        self.was_broken, self.broken = bool(self.broken), ()
+        self.broken = ()
 
     def story(self):
         status = {n: self.pod(n)["status"] for n in sorted(self.pods) if not self.all_ready(n)}

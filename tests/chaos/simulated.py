@@ -6,6 +6,9 @@ from node.hami import PHASE, TO_ALLOCATE, HamiNode, api_server
 
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetMinorNumber"]
 
+# What a restarted kubelet says of a pod whose container was restarted before and whose card NVML calls broken now.
+SICK = ["no healthy devices present", "previously allocated devices are no longer healthy"]
+
 
 class ChaosNode(HamiNode):
     away = False
@@ -20,7 +23,7 @@ class ChaosNode(HamiNode):
         """Rejected because the connection to the agent broke in the middle of a call, or because a kubelet that restarted
         found the cards of an agent that restarted too, while NVML said that they are broken. For no other reason."""
         pod = self.pod(name)
-        words = ["code = Canceled", "code = Unavailable", *(["no healthy devices present"] if self.was_broken else [])]
+        words = ["code = Canceled", "code = Unavailable", *(SICK if self.was_broken else [])]
         return pod["phase"] == "Failed" and pod["reason"] == "UnexpectedAdmissionError" and \
             any(word in pod["message"] for word in words)
 
