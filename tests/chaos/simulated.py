@@ -45,6 +45,9 @@ class ChaosNode(HamiNode):
         bad = [p for p in self.status()["pods"] if not self.all_ready(p["name"])]
         return f"{bad}\nthe agent:\n" + self.agent_log.read_text()[-4000:]
 
+    def start_agent(self, *flags, **kw):
+        super().start_agent("--health-recovery-seconds=1", *flags, **kw)
+
     # --- faults -------------------------------------------------------------------------------------------------------------
     def faults(self):
         return {
