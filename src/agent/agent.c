@@ -133,6 +133,17 @@ static void log_left_out(const struct inventory *scanned)
 		log_warn("a card is left out", KV("why", scanned->skipped[i]));
 }
 
+/* MIG devices' resources come with the cards. */
+static void show_resources(struct agent *a)
+{
+	struct metrics_sources *s = &a->metrics_sources;
+
+	s->resources[0] = a->resource;
+	s->resource_count = 1;
+	for (size_t i = 0; a->mig != NULL && i < mig_static_count(a->mig); i++)
+		s->resources[s->resource_count++] = mig_static_at(a->mig, i);
+}
+
 /* The cards, or what is offered of them, have changed. */
 static int hand_out(struct agent *a, const struct fleet *f, struct hm_err *e)
 {
@@ -140,6 +151,7 @@ static int hand_out(struct agent *a, const struct fleet *f, struct hm_err *e)
 		return -e->code;
 	if (a->hami != NULL)
 		hami_mode_take(a->hami, f);
+	show_resources(a);
 	return 0;
 }
 
@@ -453,9 +465,9 @@ static int make_metrics(struct agent *a, struct hm_err *e)
 							.usage = a->usage,
 							.health = card_checks_health(a->checks),
 							.reload = a->reload,
-							.fleet = &a->fleet,
-							.resources = { a->resource },
-							.resource_count = 1 };
+							.mig = a->hami != NULL ? hami_mode_mig(a->hami) : NULL,
+							.fleet = &a->fleet };
+	show_resources(a);
 	if (metrics_serve(a->loop, unasked ? METRICS_HAMI_ADDRESS : asked, &a->metrics_sources, &a->metrics, e) < 0) {
 		if (!unasked)
 			return -e->code;

@@ -256,6 +256,7 @@ int metrics_get(void *sources, struct str *body)
 	add_pods(s, body);
 	metrics_add_cards(s, body);
 	metrics_add_containers(s, body);
+	metrics_add_mig(s, body);
 	return 200;
 }
 

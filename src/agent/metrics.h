@@ -12,6 +12,7 @@
 #include "agent/driver.h"
 #include "agent/fleet.h"
 #include "agent/hami_pods.h"
+#include "agent/mig_manager.h"
 #include "agent/options.h"
 #include "agent/paths.h"
 #include "agent/publish.h"
@@ -33,6 +34,7 @@ struct metrics_sources {
 	const struct cluster *cluster; /* NULL: none */
 	const struct publish *publish; /* NULL: another mode than hami */
 	const struct hami_pods *pods;  /* likewise */
+	const struct mig_manager *mig; /* NULL: another operating mode */
 	const struct driver *driver;
 	const struct card_usage *usage;
 	const struct card_health *health; /* NULL: no health checks */

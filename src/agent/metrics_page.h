@@ -18,6 +18,7 @@ const struct prom_family *metrics_begin(struct str *out, enum metric m);
 const char *metrics_node(const struct metrics_sources *s); /* "" where nobody told us our node's name */
 
 void metrics_add_cards(const struct metrics_sources *s, struct str *out);
+void metrics_add_mig(const struct metrics_sources *s, struct str *out);
 void metrics_add_containers(const struct metrics_sources *s, struct str *out);
 
 #endif

@@ -442,8 +442,10 @@ void mig_manager_stats(const struct mig_manager *m, struct mig_manager_stats *ou
 	out->prepared = m->prepared;
 	out->holds = mig_holds_count(m->holds);
 	for (size_t i = 0; i < out->holds; i++) {
-		out->ready += mig_holds_at(m->holds, i)->ready;
-		out->over += mig_holds_at(m->holds, i)->over;
+		const struct mig_hold *h = mig_holds_at(m->holds, i);
+
+		out->over += h->over;
+		out->ready_held += h->ready && !h->over;
 	}
 }
 

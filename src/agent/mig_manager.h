@@ -65,7 +65,7 @@ int mig_manager_fill(struct mig_manager *m, const struct pod_view *v, const char
 		     size_t count, struct claim *out, struct hm_err *e) HM_MUST_USE;
 
 struct mig_manager_stats {
-	size_t holds, ready, over;
+	size_t holds, ready_held, over; /* reservations; ready and not over; over */
 	uint64_t made, ended, failures; /* of steps */
 	uint64_t patches, conflicts;    /* of pods */
 	bool prepared;

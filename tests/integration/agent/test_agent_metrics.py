@@ -113,6 +113,7 @@ def test_the_page_has_the_table_s_families_and_labels(page, pods, kubelet):
     assert order == [name for name, *_ in table if name in order], "each once, in the table's order"
     names = [name for name, *_ in table]
     api = set(names[names.index("hami_agent_api_requests_total"):names.index("hami_agent_lock_releases_total") + 1])
+    api |= {name for name in names if name.startswith("hami_agent_mig_")}  # another operating mode
     assert set(order) == {name for name, *_ in table} - api, "no API server here"
     samples = parse(text)
     for name, kind, labels, _help in table:

@@ -2,8 +2,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -21,7 +23,9 @@ class MigNode(HamiNode):
     def start_agent(self, *flags, **kw):
         config = self.folder / "config.json"
         config.write_text(json.dumps({"nodeconfig": [{"name": self.name, "operatingmode": "mig"}]}))
-        super().start_agent(f"--mig-minors={self.sim}/proc/driver/nvidia-caps/mig-minors", f"--device-root={self.sim}",
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            self.port = s.getsockname()[1]
+        super().start_agent(f"--metrics-bind-address=127.0.0.1:{self.port}", f"--mig-minors={self.sim}/proc/driver/nvidia-caps/mig-minors", f"--device-root={self.sim}",
                             f"--node-config={config}", *flags, **kw)
 
     def devices(self, card=0):
@@ -69,6 +73,11 @@ def make_node(short_tmp):
         node.down()
 
 
+def metrics(node):
+    with urllib.request.urlopen(f"http://127.0.0.1:{node.port}/metrics") as page:
+        return page.read().decode()
+
+
 def test_idle_cards_are_prepared_and_published(make_node):
     node = make_node(["", instances(("1g.5gb", 0), ("3g.20gb", 4))])
     cards = node.driver_status()["cards"]
@@ -100,6 +109,11 @@ def test_an_instance_is_made_told_and_ended(make_node):
     env = dict(line.split("=", 1) for line in node.execute("a", ["env"]).split())
     assert env["NVIDIA_VISIBLE_DEVICES"] == device["uuid"]
     node.wait_finished("a")
+    line = (f'hami_mig_device_info{{namespace="default",pod="a",container="c",vdevice_index="0",device_uuid="{node.uuids()[0]}",'
+            f'mig_uuid="{device["uuid"]}",profile="2g.10gb",gpu_instance_id="{device["gpu_instance"]}",'
+            'compute_instance_id="0",zone="vGPU"} 1\n')
+    wait_until(line, 10, lambda: line in metrics(node))
+    assert 'hami_agent_mig_changes_total{result="made"} 3\n' in metrics(node)
     # b is over: its instances go, a's stays.
     node.set_phase("b", "Succeeded")
     wait_until("b's ended", 20, lambda: set(node.devices()) == {("2g.10gb", 2)})
