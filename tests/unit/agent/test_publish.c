@@ -143,7 +143,8 @@ static void a_change_is_written_at_once_and_alone(void **state)
 	fake_answer(KUBE_DONE, 200,
 		    "{\"metadata\":{\"name\":\"node-1\",\"uid\":\"u\",\"resourceVersion\":\"8\",\"annotations\":{"
 		    "\"hami.io/node-nvidia-register\":\"[1]\",\"hami.io/node-nvidia-score\":\"s2\"}}}");
-	wait_requests(2);
+	fast_run(fake_loop, 2000); /* at once, not at the next pass */
+	assert_int_equal(fake_count, 2);
 	assert_string_equal(
 		fake_open()->body,
 		"{\"metadata\":{\"uid\":\"u\",\"annotations\":{\"hami.io/node-nvidia-register\":\"[2]\"}}}");
