@@ -412,8 +412,7 @@ static void on_watch_done(void *arg, const struct kube_answer *a)
 	case KUBE_NO_ANSWER:
 	case KUBE_TOO_MANY:
 	case KUBE_SERVER_ERROR: fail(r, WATCH, a->retry_after_ms, &a->err); return;
-	/* Not there (any more): a list says so in its own words. */
-	default: fail_and_list(r, 0, &a->err);
+	default: fail_and_list(r, 0, &a->err); /* not there (any more): a list says so in its own words */
 	}
 }
 
