@@ -94,11 +94,13 @@ static void a_restart_keeps_what_it_had(void **state)
 	tell_pod("a", "1", "Running", "GPU-0-0-0-0-a,NVIDIA,9999,90:;", ALLOCATING);
 	assert_int_equal(start("a", &e), 0);
 	assert_int_equal(claims_find(w.claims, 7)->cards[0].memory_bytes, 3000ULL << 20);
+	tell_pod("a", "1", "Running", NULL, "'hami.io/vgpu-node':'node-2'");
+	assert_int_equal(start("a", &e), 0);
 	tell_gone("a"); /* or never told to this agent */
 	assert_int_equal(start("a", &e), 0);
 	assert_int_equal(claims_find(w.claims, 7)->cards[0].memory_bytes, 3000ULL << 20);
 	assert_int_equal(stats().starts, 1);
-	assert_int_equal(stats().restarts, 2);
+	assert_int_equal(stats().restarts, 3);
 	end();
 }
 
