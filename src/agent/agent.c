@@ -435,6 +435,7 @@ static int make_parts(struct agent *a, struct hm_err *e)
 			  a->claims, &a->names, e) < 0)
 		return -e->code;
 	reconcile.names = a->names;
+	reconcile.pods = a->hami != NULL ? hami_pods_watched(hami_mode_pods(a->hami)) : NULL;
 	if (reconcile_new(a->loop, &reconcile, &a->reconcile, e) < 0)
 		return -e->code;
 	if (monitor_dir != NULL && hami_monitor_new(a->loop, monitor_dir, &a->paths, a->claims, &a->monitor, e) < 0)

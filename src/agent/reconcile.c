@@ -207,6 +207,17 @@ static bool lives(struct reconcile *r, struct look *look, uint64_t number)
 	       holders_mounted(look->seen, agent_path_alloc(r->config.paths, number, HM_ALLOC_USAGE).s);
 }
 
+/* By our own watch, which knew the pod when its claim was written. With classic binding whose it is was guessed. */
+static bool is_over(const struct pods *pods, const struct claim *c)
+{
+	const struct pod_view *v;
+
+	if (pods == NULL || !pods_synced(pods) || c->pod_uid[0] == '\0' || c->cdi[0] == '\0')
+		return false;
+	v = pods_find(pods, c->pod_uid);
+	return v == NULL || v->terminal;
+}
+
 static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoint, struct look *look)
 {
 	struct numbers now = { 0 }, over = { 0 };
@@ -215,7 +226,8 @@ static void end_unlisted(struct reconcile *r, const struct checkpoint *checkpoin
 	for (size_t i = 0; ok && i < claims_count(r->config.claims); i++) {
 		const struct claim *c = claims_at(r->config.claims, i);
 
-		if (is_listed(r, checkpoint, c->number) && !pod_names_is_gone(r->config.names, c->number))
+		if (is_listed(r, checkpoint, c->number) && !pod_names_is_gone(r->config.names, c->number) &&
+		    !is_over(r->config.pods, c))
 			continue;
 		ok = HM_PUSH(now.items, now.count, now.cap, c->number);
 		if (ok && has(&r->unlisted, c->number) && !lives(r, look, c->number))

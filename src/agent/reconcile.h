@@ -1,6 +1,7 @@
 /* What nobody holds any more goes: claims whose container does not run and that the kubelet's checkpoint does not list,
- * or whose pod left the kubelet's list, and specs, folders and files without a claim (the agent was killed half-way). A
- * timer, because no event tells it. Nothing goes where containers cannot be seen (agent/sight.h). */
+ * or whose pod left the kubelet's list or is over by our own watch, and specs, folders and files without a claim (the
+ * agent was killed half-way). A timer, because no event tells it. Nothing goes where containers cannot be seen
+ * (agent/sight.h). */
 #ifndef HM_AGENT_RECONCILE_H
 #define HM_AGENT_RECONCILE_H
 
@@ -9,6 +10,7 @@
 #include "agent/paths.h"
 #include "agent/pending.h"
 #include "agent/pod_names.h"
+#include "agent/pods.h"
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
@@ -28,6 +30,7 @@ struct reconcile_config {
 	struct worker *worker; /* refills the counter */
 	struct pending *pending;
 	const struct pod_names *names;
+	const struct pods *pods; /* NULL: the API server is not asked for pods */
 };
 
 struct reconcile;

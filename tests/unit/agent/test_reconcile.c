@@ -26,6 +26,8 @@ int __wrap_holders_scan(const char *proc, struct holders **out, struct hm_err *e
 bool __wrap_holders_mounted(const struct holders *h, const char *host_path);
 void __wrap_holders_free(struct holders *h);
 bool __wrap_pod_names_is_gone(const struct pod_names *n, uint64_t number);
+bool __wrap_pods_synced(const struct pods *p);
+const struct pod_view *__wrap_pods_find(const struct pods *p, const char *uid);
 
 bool __wrap_sight_of_node(const char *proc, const char *kubelet_socket)
 {
@@ -57,12 +59,32 @@ bool __wrap_pod_names_is_gone(const struct pod_names *n, uint64_t number)
 	return number == gone;
 }
 
+/* What the API server told: nothing yet, or of one pod. */
+static bool synced;
+static const struct pod_view *told;
+
+bool __wrap_pods_synced(const struct pods *p)
+{
+	(void)p;
+	return synced;
+}
+
+const struct pod_view *__wrap_pods_find(const struct pods *p, const char *uid)
+{
+	(void)p;
+	return told != NULL && strcmp(told->uid, uid) == 0 ? told : NULL;
+}
+
 /* ---- */
 
 static int make(struct reconcile **out, struct hm_err *e)
 {
 	const struct reconcile_config config = {
-		.paths = &node.paths, .claims = node.claims, .counter = node.counter, .pending = node.pending
+		.paths = &node.paths,
+		.claims = node.claims,
+		.counter = node.counter,
+		.pending = node.pending,
+		.pods = (const struct pods *)&node,
 	};
 
 	return reconcile_new(loop, &config, out, e);
@@ -75,6 +97,8 @@ static int setup(void **state)
 	fast = 300;
 	fast_moved_ms = alive = gone = 0;
 	sighted = true;
+	synced = false;
+	told = NULL;
 	fast_forget_log();
 	log_set_sink(fast_keep_line, NULL);
 	if (temp_setup(state) < 0)
@@ -219,6 +243,43 @@ static void a_claim_goes_once_nothing_holds_it(void **state)
 			fail_msg("row %zu: %s", i, fast_log);
 		assert_int_equal(temp_exists("cdi/hami-vgpu-v.5.json"), rows[i].kept && rows[i].cdi[0] != '\0');
 		assert_int_equal(fast_said("cannot see whether containers run"), rows[i].blind);
+		assert_int_equal(binding_remove(&node.paths, node.claims, 5, &e), 0);
+		node_close(&node);
+	}
+}
+
+/* The kubelet still lists it; our own watch says that its pod is over. */
+static void a_pod_that_is_over_by_our_watch(void **state)
+{
+	static const struct {
+		const char *uid; /* told; NULL: none */
+		bool synced, terminal, classic, alive, kept;
+	} rows[] = {
+		{ NULL, true, false, false, false, false },    { NULL, false, false, false, false, true },
+		{ NULL, true, false, false, true, true },      { NULL, true, false, true, false, true },
+		{ "p1", true, false, false, false, true },     { "p1", true, true, false, false, false },
+		{ "other", true, false, false, false, false },
+	};
+	struct hm_err e;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		struct pod_view v = { .terminal = rows[i].terminal };
+
+		snprintf(v.uid, sizeof v.uid, "%s", rows[i].uid != NULL ? rows[i].uid : "");
+		open_node();
+		put_whole(make_claim(5, "p1", rows[i].classic ? "" : LATE(5), A, NULL));
+		write_checkpoint(rows[i].classic ? ENTRY("p1", "c5", Q(A), CLASSIC(5))
+						 : ENTRY("p1", "c5", Q(A), CDI_5));
+		alive = rows[i].alive ? 5 : 0;
+		synced = rows[i].synced;
+		told = rows[i].uid != NULL ? &v : NULL;
+		if (rows[i].kept)
+			rounds(4);
+		else
+			until_ended();
+		if ((claims_find(node.claims, 5) != NULL) != rows[i].kept)
+			fail_msg("row %zu: %s", i, fast_log);
 		assert_int_equal(binding_remove(&node.paths, node.claims, 5, &e), 0);
 		node_close(&node);
 	}
@@ -395,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(a_claim_goes_once_nothing_holds_it),
+		TEST(a_pod_that_is_over_by_our_watch),
 		TEST(one_round_is_not_enough),
 		TEST(a_checkpoint_that_cannot_be_read_ends_nobody),
 		TEST(what_has_no_claim_goes_at_once),
