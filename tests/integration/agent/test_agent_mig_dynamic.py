@@ -146,6 +146,18 @@ def test_a_process_on_an_instance_keeps_it(make_node):
     wait_until("ended", 20, lambda: ("1g.5gb", 0) not in node.devices())
 
 
+def test_a_container_that_runs_keeps_it_when_its_pod_is_gone(make_node):
+    """Deleted by force, the API knows the pod no more while its container runs; it need not be computing just now."""
+    node = make_node([""])
+    node.place_mig("a", (0, "1g.5gb", 2, 1), command=["sleep", "60"])
+    node.wait_running(["a"])
+    node.api.delete("pods", "default", "a")
+    time.sleep(4)
+    assert set(node.devices()) == {("1g.5gb", 2)}
+    node.client("delete", "a", check=False)
+    wait_until("ended", 30, lambda: node.devices() == {})
+
+
 @pytest.mark.parametrize("record, error", [
     ((0, "2g.10gb", 1, 2), "scheduler selected invalid placement {Start:1 Size:2} for profile 2g.10gb"),
     ((0, "9g.90gb", 0, 2), 'unsupported MIG profile "9g.90gb"')])
