@@ -2,6 +2,7 @@
 import signal
 import time
 
+from node.base import wait_until
 from node.hami import PHASE, TO_ALLOCATE, HamiNode, api_server
 
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetMinorNumber"]
@@ -39,6 +40,9 @@ class ChaosNode(HamiNode):
         for card, call in self.broken:
             self.simctl("gpu", str(card), "nvml-error", call, "0")
         self.was_broken, self.broken = bool(self.broken), ()
+        # A card that was sick is so until it has been well for a while: not into the next round.
+        whole = len(self.uuids()) * self.split
+        wait_until("every card is well again", 60, lambda: self.allocatable() == whole, every=0.05)
 
     def story(self):
         """The kubelet's view of pods that are not well, and the agent's last words."""
