@@ -1,4 +1,5 @@
 """Operating mode mig: instances that the scheduler reserves, made and ended by the agent."""
+import base64
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import urllib.request
 import pytest
 
 from node.base import BUILD, MIB, Container, Pod, wait_until
-from node.hami import GPU, PHASE, REGISTER, HamiNode
+from node.hami import ALLOCATED, PHASE, REGISTER, HamiNode
 from node.mig import a100_node, instances
 
 from api_server import status  # noqa: E402  (node.hami put its folder on the path)
@@ -194,6 +195,32 @@ def test_another_writer_loses_nothing(make_node):
     wait_until("told", 20, lambda: "migUUID" in node.records("a")[0])
     assert node.annotations("a")["example.com/mine"] == "1"
     node.wait_finished("a")
+
+
+KEY = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n"
+
+
+def test_nothing_is_made_for_what_is_not_signed(make_node):
+    node = make_node([""], start=False)
+    keys = node.folder / "keys"
+    keys.mkdir()
+    (node.folder / "key").write_text(KEY)
+    subprocess.run(["openssl", "pkey", "-in", node.folder / "key", "-pubout", "-out", keys / "2026-11"], check=True)
+    node.start_agent(f"--signature-keys={keys}")
+    node.wait_prepared()
+    node.place_mig("unsigned", (0, "1g.5gb", 0, 1), run=False)
+    manifest = node.place_mig("signed", (0, "1g.5gb", 1, 1), run=False)
+    marks, uid = manifest["metadata"]["annotations"], manifest["metadata"]["uid"]
+    records = json.dumps(json.loads(marks[RECORDS]), separators=(",", ":"))
+    (node.folder / "text").write_text(f"hami-vgpu-v1\n{uid}\n{node.name}\n{marks['hami.io/vgpu-time']}\n{marks[ALLOCATED]}\n{records}\n")
+    made = subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", node.folder / "key", "-in", node.folder / "text"],
+                          check=True, capture_output=True).stdout
+    marks["hami.io/vgpu-signature"] = "v1.2026-11." + base64.urlsafe_b64encode(made).decode().rstrip("=")
+    node.run(node.api.put_tree("pods", "default", manifest))
+    assert node.done("signed") == "Succeeded", node.agent_log.read_text()[-3000:]
+    # The ids that the agent wrote are no part of what is signed.
+    wait_until("told", 10, lambda: "migUUID" in node.records("signed")[0])
+    assert ("1g.5gb", 0) not in node.devices()
 
 
 def test_classic_binding_answers_with_the_device(make_node):
