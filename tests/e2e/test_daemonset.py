@@ -1,4 +1,5 @@
 """The agent as users run it: our image and the manifests of deploy/examples, and what a user sees when a mount is missing."""
+import json
 import os
 import re
 import shutil
@@ -72,6 +73,16 @@ def test_the_guide_s_daemonset_with_late_binding_s_mounts(deployed):
     assert said(node, "give this pod hostPID"), "what the guide's manifest lacks"
 
 
+def test_the_guide_s_daemonset_as_it_stands_binds_classic(deployed):
+    node = deployed("slices-classic.yaml")
+    specs = node.leftovers()["specs"]  # of other tests, whose manifest lets the agent see no end
+    wait_allocatable(node)
+    held_to(node, "one", 1)
+    held_to(node, "two", 2)
+    assert node.leftovers()["specs"] == specs, "no spec of its own"
+    assert said(node, "binding classic") and said(node, "it is kept in the kubelet's folder")
+
+
 def test_least_privilege(deployed):
     node = deployed("slices-least-privilege.yaml", env={"HAMI_VGPU_MEMORY_MB_PER_CORE": "5120"})
     wait_allocatable(node)
@@ -102,3 +113,15 @@ def test_an_agent_that_is_killed_comes_back_by_itself(deployed):
     wait_allocatable(node)
     held_to(node, "after", 1)
     assert node.phase("under") == "Running" and node.restarts("under") == 0
+
+
+def test_hami_s_chart_runs_our_image(deployed):
+    node = deployed("hami-chart.yaml")
+
+    def the_node():
+        return json.loads(node.kubectl("get", "node", "node1", "-o", "json"))
+    wait_until("8 cards in 10 parts", 90, lambda: the_node()["status"]["allocatable"].get("nvidia.com/gpu") == "80", every=1)
+    assert len(node.running()) == 1, "both containers are ready, the postStart hook went well"
+    cards = json.loads(the_node()["metadata"]["annotations"]["hami.io/node-nvidia-register"])
+    assert len(cards) == 8 and all(c["count"] == 10 and c["health"] for c in cards)
+    assert "hami_gpu_healthy" in node.metrics(9394), "where HAMi's Service leads"

@@ -21,7 +21,8 @@ def ask(connection, want):
     connection.request(want["method"], want["path"], body, {"Content-Type": want.get("type") or "application/json"})
     answer = connection.getresponse()
     text = answer.read()
-    return [answer.status, json.loads(text) if text.startswith(b"{") else text.decode(errors="replace")]
+    is_json = (answer.getheader("Content-Type") or "").startswith("application/json")
+    return [answer.status, json.loads(text) if is_json else text.decode(errors="replace")]
 
 
 def main():
