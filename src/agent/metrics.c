@@ -221,6 +221,22 @@ static void add_late(const struct hami_late_stats *late, struct str *out)
 	prom_add(out, f, PROM_LABELS({ "result", "blind" }), late->not_steered);
 }
 
+static void add_classic(const struct hami_classic_stats *classic, struct str *out)
+{
+	const struct prom_family *f = metrics_begin(out, METRIC_CLASSIC);
+	const struct {
+		const char *what;
+		uint64_t count;
+	} counts[] = {
+		{ "answer", classic->answers },      { "lock", classic->by_lock }, { "guess", classic->by_order },
+		{ "again", classic->again },         { "moved", classic->moved },  { "misplaced", classic->misplaced },
+		{ "visible", classic->own_visible },
+	};
+
+	for (size_t i = 0; i < HM_COUNT(counts); i++)
+		prom_add(out, f, PROM_LABELS({ "what", counts[i].what }), counts[i].count);
+}
+
 static void add_pods(const struct metrics_sources *s, struct str *out)
 {
 	struct hami_pods_stats stats;
@@ -231,6 +247,7 @@ static void add_pods(const struct metrics_sources *s, struct str *out)
 	hami_pods_stats(s->pods, &stats);
 	prom_add(out, metrics_begin(out, METRIC_PODS), NULL, stats.pods.pods);
 	add_late(&stats.late, out);
+	add_classic(&stats.classic, out);
 	f = metrics_begin(out, METRIC_POD_PATCHES);
 	prom_add(out, f, PROM_LABELS({ "result", "ok" }), stats.finish.patches);
 	prom_add(out, f, PROM_LABELS({ "result", "retried" }), stats.finish.retries);

@@ -18,7 +18,7 @@ from kubelet_peer import Plugin  # noqa: E402
 from node.base import MIB, PLAIN, Container, Pod, wait_until  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
 from node.hami import LOCK, PHASE, TO_ALLOCATE, HamiNode  # noqa: E402
-from node.late import check, claim_of, claims_of, events, lock_for, seen  # noqa: E402
+from node.late import check, claim_of, claims_of, events, lock_for, metric, seen  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 
 from kube.api_server import status  # noqa: E402
@@ -256,6 +256,8 @@ def test_the_same_cards_in_another_order_are_put_right(node):
     node.wait_running(["elder"], seconds=20)
     check(node, "elder", [(a, 1111)])
     assert node.said("answered for another container with the same cards")
+    assert metric(node, "hami_agent_classic_total", what="moved") >= 1
+    assert metric(node, "hami_agent_classic_total", what="guess") >= 1
 
 
 def test_another_pod_s_card_is_refused(node):
