@@ -1,5 +1,4 @@
 """The agent as users run it: our image and the manifests of deploy/examples, and what a user sees when a mount is missing."""
-import json
 import os
 import re
 import shutil
@@ -113,15 +112,3 @@ def test_an_agent_that_is_killed_comes_back_by_itself(deployed):
     wait_allocatable(node)
     held_to(node, "after", 1)
     assert node.phase("under") == "Running" and node.restarts("under") == 0
-
-
-def test_hami_s_chart_runs_our_image(deployed):
-    node = deployed("hami-chart.yaml")
-
-    def the_node():
-        return json.loads(node.kubectl("get", "node", "node1", "-o", "json"))
-    wait_until("8 cards in 10 parts", 90, lambda: the_node()["status"]["allocatable"].get("nvidia.com/gpu") == "80", every=1)
-    assert len(node.running()) == 1, "both containers are ready, the postStart hook went well"
-    cards = json.loads(the_node()["metadata"]["annotations"]["hami.io/node-nvidia-register"])
-    assert len(cards) == 8 and all(c["count"] == 10 and c["health"] for c in cards)
-    assert "hami_gpu_healthy" in node.metrics(9394), "where HAMi's Service leads"

@@ -35,6 +35,24 @@ def clean(node):
     node.delete_all()
 
 
+@pytest.fixture
+def classic(node):
+    """The agent binding classic, for one test."""
+    restart(node, "--binding=classic")
+    node.pods_bring_the_driver = True
+    yield
+    node.pods_bring_the_driver = False
+    node.delete_all()
+    restart(node)
+
+
+def restart(node, *flags):
+    node.stop_agent()
+    wait_until("nothing allocatable", 60, lambda: node.allocatable() == 0, every=0.2)
+    node.start_agent(*flags)
+    wait_until("allocatable", 90, lambda: node.allocatable() == 80, every=0.2)
+
+
 def inside(node, name, container="c"):
     """[(uuid, MiB)] as the program in the container sees its cards."""
     return [(d["uuid"], d["total"] // MIB) for d in probe_json(node.output(name, container))["devices"]]
@@ -59,6 +77,10 @@ def test_the_scheduler_s_card_and_limit(node):
     check_one(node)
 
 
+def test_the_scheduler_s_card_and_limit_classic(node, classic):
+    check_one(node)
+
+
 def check_containers(node):
     """Init container, one without a card between two with one: each its own."""
     a, b, c = node.uuids()[:3]
@@ -73,6 +95,10 @@ def check_containers(node):
 
 
 def test_each_container_has_its_own(node):
+    check_containers(node)
+
+
+def test_each_container_has_its_own_classic(node, classic):
     check_containers(node)
 
 
@@ -137,6 +163,24 @@ def test_pods_of_one_shape_are_never_swapped(node):
         seen = {name: inside(node, name) for name in pods}
         assert seen == {name: [want] for name, (_, want) in pods.items()}
         node.delete(*pods)
+
+
+def test_hami_s_chart_runs_our_image(node):
+    """What its chart applies, with our image: both containers, the hook behind the start, its RBAC, its files, its port."""
+    node.stop_agent()
+    wait_until("nothing allocatable", 60, lambda: node.allocatable() == 0, every=0.2)
+    node.example = "hami-chart.yaml"
+    node.start_agent()
+    try:
+        wait_until("8 cards in 10 parts", 90, lambda: node.allocatable() == 80, every=0.5)
+        wait_until("both containers are ready", 60, lambda: len(node.running()) == 1, every=0.5)
+        check_one(node)
+        assert "hami_gpu_healthy" in node.metrics(9394), "where HAMi's Service leads"
+        assert all(c["count"] == 10 and c["health"] and c["devcore"] == 100 for c in node.registered())
+    finally:
+        node.delete_all()
+        node.example = "hami.yaml"
+        restart(node)
 
 
 def test_a_reboot(node):

@@ -111,7 +111,7 @@ class DeployedNode(RealNode):
             return 0
         if signo != signal.SIGTERM:
             os.kill(self.agent_pid(), signo)
-        self.kubectl("-n", "kube-system", "delete", "ds", "hami-device-plugin", "--now", "--wait=true", check=False)
+        self.kubectl("delete", "-f", "-", "--now", "--wait=true", "--ignore-not-found", text_in=self.applied)
         wait_until("its pods are gone", 60, lambda: not self.agent_pods(), every=0.1)
         self.applied = self.agent = None
         return 0

@@ -38,6 +38,9 @@ class HamiDeployed(DeployedNode):
     resource = GPU
     split = 10
     api = None
+    # In classic binding NVIDIA's container runtime brings the driver into the container, by the environment that the agent
+    # sets. There is none here: then the pods bring it themselves.
+    pods_bring_the_driver = False
 
     def up(self):
         super().up()
@@ -69,7 +72,16 @@ class HamiDeployed(DeployedNode):
         for c in tree["spec"]["initContainers"] + tree["spec"]["containers"]:
             if c["name"] in counts:
                 c["resources"] = {"limits": {self.resource: counts[c["name"]]}}
+                if self.pods_bring_the_driver:
+                    self.bring_driver(c, tree["spec"])
         return tree
+
+    def bring_driver(self, container, spec):
+        edits = json.loads((self.sim / "cdi/nvidia.json").read_text())["containerEdits"]
+        container["env"] += [dict(zip(("name", "value"), text.split("=", 1))) for text in edits["env"]]
+        mounts = edits["mounts"]
+        container["volumeMounts"] = [{"name": f"driver{i}", "mountPath": m["containerPath"]} for i, m in enumerate(mounts)]
+        spec["volumes"] = [{"name": f"driver{i}", "hostPath": {"path": m["hostPath"]}} for i, m in enumerate(mounts)]
 
     def submit(self, pod):
         """In the API, unbound. Its uid."""
