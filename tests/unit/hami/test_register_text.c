@@ -180,6 +180,7 @@ static void test_too_many(void **state)
 		str_add(&text, i == 0 ? "[{}" : ",{}");
 	str_addc(&text, ']');
 	assert_int_equal(register_text_parse(str_text(&text), &reg, &e), -HM_ELIMIT);
+	assert_string_equal(e.msg, "devices: more than 1024");
 	while (text.n <= REGISTER_TEXT_MAX_BYTES)
 		str_addc(&text, ' ');
 	assert_int_equal(register_text_parse(str_text(&text), &reg, &e), -HM_ELIMIT);
