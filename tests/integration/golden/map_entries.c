@@ -39,7 +39,7 @@ static int map_pod(const char *line, size_t n, struct hm_err *e)
 
 	if (json_parse(line, n, &tree, e) < 0 || kube_object_read(tree, &object, e) < 0 ||
 	    pod_view_new(&object, HAMI_RESOURCE_GPU, &pod, e) < 0 ||
-	    devices_text_parse(pod->annotations[POD_ALLOCATED], &devices, e) < 0)
+	    devices_text_parse(pod_view_text(pod, POD_ALLOCATED), &devices, e) < 0)
 		return -e->code;
 	for (size_t i = 0; i < pod->container_count; i++) {
 		const struct pod_container *c = &pod->containers[i];
