@@ -36,7 +36,11 @@ def claims(node):
     for path in (node.state / "claims").iterdir():
         if not path.name.isdigit():
             continue
-        lines = [line.partition("=")[::2] for line in path.read_text().splitlines() if "=" in line]
+        try:
+            text = path.read_text()
+        except FileNotFoundError:  # it has just ended
+            continue
+        lines = [line.partition("=")[::2] for line in text.splitlines() if "=" in line]
         found.append({**dict(lines), "cards": [v for k, v in lines if k == "card"]})
     return found
 

@@ -51,8 +51,9 @@ class ClassicNode(HamiNode):
         wait_until("registered again", 30, lambda: self.allocatable() > 0)
 
     def knows(self, manifest):
-        """Until the agent's watch has told it."""
-        time.sleep(0.3)
+        """Until the agent's watch has told all pods."""
+        wait_until("the agent knows the pods", 20, lambda: metric(self, "hami_agent_pods") ==
+                   sum(plural == "pods" for plural, _, _ in list(self.api.objects)))
         return manifest
 
     def said(self, text):
@@ -151,7 +152,7 @@ def test_the_pod_s_own_environment_widens_nothing(node):
     assert totals[a] == 777 * MIB
     assert environment(node, "sly")["CUDA_DEVICE_MEMORY_LIMIT_0"] == "99999m", "the answer's loses: nothing rests on it"
     assert "cores=30" in limits(node, "sly") and "policy=default" in limits(node, "sly")
-    assert "CUDA_ERROR_OUT_OF_MEMORY" in node.output("sly").splitlines()[-1], "it sees the other card, and gets nothing of it"
+    wait_until("it sees the other card, and gets nothing of it", 20, lambda: "CUDA_ERROR_OUT_OF_MEMORY" in node.output("sly"))
     for name in ("CUDA_DISABLE_CONTROL", "NVIDIA_VISIBLE_DEVICES"):
         wait_until("an event that says so", 10, lambda n=name: any(n in m for m in events(node, "sly")))
 
