@@ -49,7 +49,7 @@ struct agent {
 	uint64_t started_ms;
 	struct loop *loop;
 	struct worker *worker;
-	struct loop_signal *term, *interrupt;
+	struct loop_signal *term, *interrupt, *quit;
 	struct loop_timer *stop;
 	struct claims *claims;
 	struct counter *counter;
@@ -333,6 +333,7 @@ static int make_loop(struct agent *a, struct hm_err *e)
 	a->started_ms = loop_now_ms(a->loop);
 	if (loop_signal_new(a->loop, SIGTERM, on_signal, a, &a->term, e) < 0 ||
 	    loop_signal_new(a->loop, SIGINT, on_signal, a, &a->interrupt, e) < 0 ||
+	    loop_signal_new(a->loop, SIGQUIT, on_signal, a, &a->quit, e) < 0 ||
 	    loop_timer_new(a->loop, on_closed, a, &a->stop, e) < 0)
 		return -e->code;
 	state_lock_signals(&ending);
@@ -529,6 +530,7 @@ static bool take_down(struct agent *a)
 	loop_timer_free(a->stop);
 	loop_signal_free(a->term);
 	loop_signal_free(a->interrupt);
+	loop_signal_free(a->quit);
 	if (ended)
 		loop_free(a->loop);
 	else

@@ -180,10 +180,7 @@ static int take_values(struct agent_options *o, const struct device_config *d, c
 	if (keep(o, d->resource_count, &o->resource_name, e) < 0 ||
 	    keep(o, d->libcuda_log_level, &h->libcuda_log_level, e) < 0)
 		return -e->code;
-	if (n == NULL)
-		return 0;
-	h->preferred_allocation = n->preferred_allocation;
-	return n->operating_mode[0] != '\0' ? keep(o, n->operating_mode, &h->operating_mode, e) : 0;
+	return n != NULL && n->operating_mode[0] != '\0' ? keep(o, n->operating_mode, &h->operating_mode, e) : 0;
 }
 
 /* Only "mig" changes what is done; any other word is published as it stands, as HAMi does. */

@@ -33,7 +33,6 @@ struct hami_options {
 	const char *operating_mode; /* contract/hami.h's HAMI_MODE_*, or what config.json says */
 	const char *libcuda_log_level;
 	uint64_t preconfigured_memory_mib; /* of a card whose memory NVML cannot tell; 0: leave such a card out */
-	bool preferred_allocation;         /* config.json's enablegetpreferredallocation */
 	const char *node_config_trouble;   /* why config.json is not used; NULL: nothing is wrong */
 	/* The files themselves, owned; NULL where there is none. New ones when they are read again. */
 	struct device_config *device;

@@ -151,8 +151,6 @@ static void compare_files(const struct hami_options *a, const struct hami_option
 		differs(d, "libCudaLogLevel", OPTIONS_RESTART);
 	if (a->preconfigured_memory_mib != b->preconfigured_memory_mib)
 		differs(d, "preConfiguredDeviceMemory", OPTIONS_LIVE);
-	if (a->preferred_allocation != b->preferred_allocation)
-		differs(d, "enablegetpreferredallocation", OPTIONS_LIVE);
 	if (!same_text(a->node_config_trouble, b->node_config_trouble))
 		differs(d, "config.json", OPTIONS_LIVE);
 	if (!same_filter(a->node, b->node))
@@ -188,7 +186,6 @@ void options_change_swap(struct agent_options *old, struct agent_options *fresh)
 	SWAP(x->operating_mode, y->operating_mode);
 	SWAP(x->libcuda_log_level, y->libcuda_log_level);
 	SWAP(x->preconfigured_memory_mib, y->preconfigured_memory_mib);
-	SWAP(x->preferred_allocation, y->preferred_allocation);
 	SWAP(x->node_config_trouble, y->node_config_trouble);
 	SWAP(x->node, y->node); /* device stays: of it only the allowlist is read, and that is no live change */
 }

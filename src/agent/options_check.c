@@ -25,7 +25,7 @@ static int check_paths(const struct agent_options *o, struct hm_err *e)
 	const struct {
 		const char *flag, *path;
 	} paths[] = {
-		{ "kubelet-socket", o->kubelet_socket },
+		{ "kubelet-socket", o->kubelet_socket[0] != '\0' ? o->kubelet_socket : NULL },
 		{ "device-plugin-dir", o->device_plugin_dir },
 		{ "pod-resources-socket", o->pod_resources_socket },
 		{ "state-dir", o->state_dir },

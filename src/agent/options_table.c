@@ -33,7 +33,7 @@ void agent_options_table(struct agent_options *o, struct option_spec table[AGENT
 		  "true by "
 		  "default" },
 		{ "kubelet-socket", "KUBELET_SOCKET", OPTION_TEXT, &o->kubelet_socket, 0, 0, NULL, "PATH",
-		  "where the kubelet takes registrations" },
+		  "where the kubelet takes registrations; empty: we serve and never register" },
 		{ "device-plugin-dir", NULL, OPTION_TEXT, &o->device_plugin_dir, 0, 0, NULL, "DIR",
 		  "the kubelet's plugin folder: our socket and its checkpoint; default: the kubelet socket's folder" },
 		{ "pod-resources-socket", NULL, OPTION_TEXT, &o->pod_resources_socket, 0, 0, NULL, "PATH",

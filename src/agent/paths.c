@@ -31,6 +31,10 @@ static void set_plugin_dir(struct agent_paths *p, const struct agent_options *o)
 {
 	const char *slash = strrchr(o->kubelet_socket, '/');
 
+	if (slash == NULL) {
+		set_folder(&p->plugin_dir, o->device_plugin_dir != NULL ? o->device_plugin_dir : HM_DEVICE_PLUGIN_DIR);
+		return;
+	}
 	if (o->device_plugin_dir != NULL)
 		set_folder(&p->plugin_dir, o->device_plugin_dir);
 	else

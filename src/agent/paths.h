@@ -16,7 +16,7 @@ struct agent_path {
 
 struct agent_paths {
 	struct agent_path state, claims, alloc, lib, counter, node, runtime, health;
-	struct agent_path cdi, plugin_dir, kubelet_socket, checkpoint, pod_resources;
+	struct agent_path cdi, plugin_dir, kubelet_socket, checkpoint, pod_resources; /* kubelet_socket "": none */
 	char kubelet_name[108]; /* the kubelet socket's name in the plugin folder; "" where it is elsewhere */
 };
 

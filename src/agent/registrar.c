@@ -36,12 +36,18 @@ static bool set_trouble(struct registrar *r, const char *text)
 	return news;
 }
 
+/* Without a kubelet's socket we only serve: a kubelet that looks for sockets by itself, or another's registration. */
+static bool registers(const struct registrar *r)
+{
+	return r->config.paths->kubelet_socket.s[0] != '\0';
+}
+
 static void register_after(struct registrar *r, uint64_t ms)
 {
 	r->registered = false;
 	registration_free(HM_STEAL(r->registering));
 	loop_timer_disarm(r->stream);
-	if (r->started)
+	if (r->started && registers(r))
 		loop_timer_arm(r->dial, ms);
 }
 
@@ -324,7 +330,7 @@ struct dp_plugin *registrar_plugin(const struct registrar *r)
 
 bool registrar_is_registered(const struct registrar *r)
 {
-	return r->registered;
+	return registers(r) ? r->registered : r->plugin != NULL;
 }
 
 const char *registrar_trouble(const struct registrar *r)

@@ -1,4 +1,5 @@
-/* Keeps the plugin served and registered, whatever the kubelet does to its folder.
+/* Keeps the plugin served and registered, whatever the kubelet does to its folder. Where the kubelet's socket is "" it
+ * is served and never registered.
  *
  * 1. Wait for the folder, watch it, listen on our socket there.
  * 2. Register. A refused dial (kubelet.sock exists a moment before it accepts) is tried again after 5 ms.
@@ -57,7 +58,7 @@ void registrar_start(struct registrar *r);
 void registrar_watchers(struct registrar *r, size_t watchers);
 
 struct dp_plugin *registrar_plugin(const struct registrar *r); /* NULL while none is served */
-bool registrar_is_registered(const struct registrar *r);
-const char *registrar_trouble(const struct registrar *r); /* the last reason why not; "" if none */
+bool registrar_is_registered(const struct registrar *r);       /* or served, where there is no kubelet's socket */
+const char *registrar_trouble(const struct registrar *r);      /* the last reason why not; "" if none */
 
 #endif

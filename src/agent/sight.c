@@ -32,7 +32,7 @@ static bool sees_listener(const char *socket_path)
 	socklen_t n = sizeof who;
 	hm_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (hm_fmt(to.sun_path, sizeof to.sun_path, "%s", socket_path) >= sizeof to.sun_path)
+	if (socket_path[0] == '\0' || hm_fmt(to.sun_path, sizeof to.sun_path, "%s", socket_path) >= sizeof to.sun_path)
 		return false;
 	return fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
 	       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.pid > 0;

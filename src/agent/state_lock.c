@@ -18,6 +18,7 @@ void state_lock_signals(sigset_t *out)
 	sigemptyset(out);
 	sigaddset(out, SIGTERM);
 	sigaddset(out, SIGINT);
+	sigaddset(out, SIGQUIT);
 }
 
 /* One wait; true where a signal asks to end. */

@@ -12,7 +12,7 @@ struct entry {
 	char operating_mode[HAMI_LABEL_BYTES], libcuda_log_level[HAMI_LABEL_BYTES];
 	uint64_t split_count, preconfigured_memory_mib;
 	double memory_scaling, core_scaling;
-	bool numa_topology, preferred_allocation;
+	bool numa_topology, preferred_allocation; /* the latter's value is not used: docs/contracts/hami-config.md */
 	const struct cJSON *filter;
 };
 
@@ -177,7 +177,6 @@ static int take_entry(struct merge *m, const char *node, struct node_config *c, 
 	merge_entry(m, &n);
 	if (n.operating_mode[0] != '\0')
 		memcpy(c->operating_mode, n.operating_mode, sizeof c->operating_mode);
-	c->preferred_allocation = n.preferred_allocation;
 	return 0;
 }
 

@@ -18,7 +18,6 @@ enum { NODE_CONFIG_MAX_BYTES = 1 << 20 };
 struct node_config {
 	bool found;                            /* there is an entry for this node */
 	char operating_mode[HAMI_LABEL_BYTES]; /* "" where none is said */
-	bool preferred_allocation;             /* enablegetpreferredallocation of the last entry */
 	const char **filter_uuids;             /* cards that are not to be offered; texts borrowed from `tree` */
 	size_t filter_uuid_count;
 	uint64_t *filter_indices; /* by NVML's index */

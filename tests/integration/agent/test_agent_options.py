@@ -23,9 +23,10 @@ def test_a_second_agent_on_the_same_state_is_refused(node, kubelet):
     assert kubelet.plugin.allocate(ids(0, 0))
 
 
-def test_sigterm_ends_it_within_a_second(node):
-    status, seconds = node.stop()
-    print(f"SIGTERM to exit {1000 * seconds:.0f} ms")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_a_signal_ends_it_within_a_second(node, how):
+    status, seconds = node.stop(how)
+    print(f"{how.name} to exit {1000 * seconds:.0f} ms")
     assert status == 0 and seconds < 1
     assert not (node.kubelet.folder / "hami-vgpu.sock").exists()
 
@@ -37,6 +38,23 @@ def test_a_node_without_a_card_is_told(agent, kubelet):
     kubelet.wait_registered()
     assert kubelet.devices() == []
     wait_until("said", 5, lambda: "no GPU was found on this node: nothing is offered" in agent.log())
+
+
+def test_without_a_kubelet_socket_it_serves_and_never_registers(agent, kubelet):
+    kubelet.start()
+    agent.start("--kubelet-socket=", f"--device-plugin-dir={kubelet.folder}", "--healthz-bind-address=127.0.0.1:0")
+    socket = kubelet.folder / "hami-vgpu.sock"
+    wait_until("served", 5, socket.is_socket)
+    plugin = kubelet_peer.Plugin(socket)
+    devices = plugin.watch().next()
+    assert {d.ID for d in devices} == {*ids(0, 0, 1, 2, 3), *ids(1, 0, 1, 2, 3)}
+    assert plugin.allocate(ids(0, 0))
+    port = re.search(r"serving health .*port=(\d+)", agent.log())[1]
+    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5).status == 200
+    plugin.close()
+    time.sleep(0.5)
+    assert kubelet.registered.empty() and "registered resource" not in agent.log()
+    assert agent.stop()[0] == 0
 
 
 def test_sigterm_while_it_waits(agent):

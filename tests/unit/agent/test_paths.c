@@ -57,6 +57,9 @@ static void the_kubelets_name_counts_only_in_the_plugin_folder(void **state)
 	other = paths_of("/k/kubelet.sock", "/other");
 	assert_string_equal(socket_of(&other), "/other/hami-vgpu.sock");
 	assert_string_equal(paths_of("/kubelet.sock", NULL).plugin_dir.s, "/");
+	assert_string_equal(paths_of("", NULL).plugin_dir.s, "/var/lib/kubelet/device-plugins");
+	assert_string_equal(paths_of("", "/other").plugin_dir.s, "/other");
+	assert_string_equal(paths_of("", "/other").kubelet_name, "");
 }
 
 static void a_socket_path_has_107_bytes(void **state)

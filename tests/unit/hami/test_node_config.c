@@ -95,7 +95,7 @@ static void an_entry_of_this_node_counts(void **state)
 	      "    \"enablegetpreferredallocation\": true } ] }\n");
 
 	(void)state;
-	assert_true(c->found && c->preferred_allocation);
+	assert_true(c->found);
 	assert_string_equal(c->operating_mode, "mps");
 	assert_int_equal(d->split_count, 3);
 	assert_true(d->memory_scaling == 2 && d->core_scaling == 2.3);
@@ -133,7 +133,6 @@ static void several_entries_in_their_order(void **state)
 	assert_int_equal(d->split_count, 5);
 	assert_true(d->memory_scaling == 3);
 	assert_string_equal(c->operating_mode, "mig");
-	assert_false(c->preferred_allocation); /* set, not merged */
 	assert_int_equal(c->filter_index_count, 1);
 }
 
