@@ -8,6 +8,7 @@
 #include "contract/hami.h"
 #include "core/fmt.h"
 #include "kube/backoff.h"
+#include "kube/object.h"
 #include "kube/patch.h"
 #include "kube/url.h"
 
@@ -96,9 +97,23 @@ static void try_later(struct item *it)
 	loop_timer_arm(it->of->timer, POD_FINISH_LOOK_MS);
 }
 
+/* What answers 200 without the pod (something between us and the API server) has patched nothing. */
+static bool is_the_pod(const struct kube_answer *a, const char *uid, struct hm_err *e)
+{
+	hm_auto(cJSON) *tree = NULL;
+	struct kube_object o;
+
+	if (json_parse(a->body, a->n, &tree, e) < 0 || kube_object_read(tree, &o, e) < 0)
+		return false;
+	if (strcmp(o.uid, uid) != 0)
+		hm_err_set(e, HM_EPROTO, "the answer is another object: %s", o.uid);
+	return strcmp(o.uid, uid) == 0;
+}
+
 static void on_answer(void *arg, const struct kube_answer *a)
 {
 	struct item *it = arg;
+	struct hm_err e = a->err;
 
 	it->call = NULL;
 	if (a->status.outcome == KUBE_NOT_FOUND || a->status.outcome == KUBE_CONFLICT) {
@@ -107,9 +122,9 @@ static void on_answer(void *arg, const struct kube_answer *a)
 		it->done = true; /* until the watch says so too */
 		return;
 	}
-	if (a->status.outcome != KUBE_DONE) {
+	if (a->status.outcome != KUBE_DONE || !is_the_pod(a, it->uid, &e)) {
 		log_warn("cannot tell the scheduler that a pod has its devices; trying again", KV("pod_uid", it->uid),
-			 KV_ERR(&a->err));
+			 KV_ERR(&e));
 		try_later(it);
 		return;
 	}

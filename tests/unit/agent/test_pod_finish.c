@@ -59,6 +59,8 @@ static void erased(void **state)
 	}
 }
 
+#define POD_A "{\"metadata\":{\"name\":\"a\",\"uid\":\"uid-a\",\"resourceVersion\":\"2\"}}"
+
 static void one_patch(void **state)
 {
 	struct fake_request *r;
@@ -75,7 +77,7 @@ static void one_patch(void **state)
 			    "{\"metadata\":{\"uid\":\"uid-a\",\"annotations\":{\"hami.io/bind-phase\":\"success\","
 			    "\"hami.io/vgpu-devices-to-allocate\":\";;\"}}}");
 	pod_finish_success(w.finish, "uid-a"); /* the next container, while it is under way */
-	fake_answer(KUBE_DONE, 200, "{}");
+	fake_answer(KUBE_DONE, 200, POD_A);
 	pod_finish_success(w.finish, "uid-a"); /* and before the watch tells */
 	pod_finish_failure(w.finish, "uid-a"); /* never back */
 	assert_int_equal(fake_count, 1);
@@ -114,7 +116,7 @@ static void a_failure_and_then_a_success(void **state)
 	pod_finish_success(w.finish, "uid-a");
 	assert_false(fake_requests[0].open);
 	assert_non_null(strstr(fake_open()->body, "success"));
-	fake_answer(KUBE_DONE, 200, "{}");
+	fake_answer(KUBE_DONE, 200, POD_A);
 	assert_int_equal(fake_count, 2);
 	end();
 }
@@ -123,6 +125,21 @@ static bool second_try(const void *arg)
 {
 	(void)arg;
 	return fake_count == 2;
+}
+
+static void an_answer_that_is_not_the_pod(void **state)
+{
+	(void)state;
+	begin();
+	tell_pod("a", "1", "Pending", "x", PHASE("allocating"));
+	pod_finish_success(w.finish, "uid-a");
+	fake_answer(KUBE_DONE, 200, "<html>");
+	assert_int_equal(stats().patches, 0);
+	assert_true(fast_until(fake_loop, second_try, NULL));
+	fake_answer(KUBE_DONE, 200, "{\"metadata\":{\"name\":\"a\",\"uid\":\"other\",\"resourceVersion\":\"2\"}}");
+	assert_int_equal(stats().patches, 0);
+	assert_int_equal(stats().waiting, 1);
+	end();
 }
 
 static void tried_again_and_given_up(void **state)
@@ -198,6 +215,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_patch, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_said_already_is_not_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failure_and_then_a_success, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_that_is_not_the_pod, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(tried_again_and_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_was_missed, set_up, tear_down),
 	};
