@@ -65,33 +65,41 @@ static const char *pinned_signature(const struct hami_late *h, const char *uid)
 	return NULL;
 }
 
+/* Keys may come, go and change at any time. */
+static bool is_signature_wanted(const struct hami_late *h)
+{
+	struct hm_err why;
+
+	if (h->config.keys == NULL)
+		return false;
+	if (signature_keys_refresh(h->config.keys, &why) < 0)
+		log_warn("the keys of signatures cannot be read again; the ones read before count", KV_ERR(&why));
+	return signature_keys_are_wanted(h->config.keys);
+}
+
 static int verify(const struct hami_late *h, const struct pod_view *v, struct hm_err *e)
 {
 	const struct placement placement = { v->uid, h->config.node, v->annotations[POD_TIME],
 					     v->annotations[POD_ALLOCATED], v->annotations[POD_MIG_ALLOCATIONS] };
-	struct hm_err why;
 
-	if (signature_keys_refresh(h->config.keys, &why) < 0)
-		log_warn("the keys of signatures cannot be read again; the ones read before count", KV_ERR(&why));
 	return signature_verify(h->config.keys, &placement, pod_view_text(v, POD_SIGNATURE), e);
 }
 
-/* 1: accepted, to be pinned; 0: nobody asks for one; or refused. */
-static int check_signature(struct hami_late *h, const struct pod_view *v, struct hm_err *e)
+/* 1: accepted, to be pinned; 0: nobody asks for one; or refused. At a restart the claim counts, not the text; for
+ * another container the text is looked at each time, since it may have been changed under the pinned signature. */
+static int check_signature(struct hami_late *h, const struct pod_view *v, bool restart, struct hm_err *e)
 {
 	const char *pinned = pinned_signature(h, v->uid);
 
-	if (h->config.keys == NULL || signature_keys_count(h->config.keys) == 0)
+	if (!is_signature_wanted(h))
 		return 0;
-	if (pinned != NULL && strcmp(pinned, pod_view_text(v, POD_SIGNATURE)) == 0)
-		return 1;
-	if (pinned != NULL) {
+	if (pinned != NULL && strcmp(pinned, pod_view_text(v, POD_SIGNATURE)) != 0) {
 		hm_err_set(e, HM_EPERM,
 			   HAMI_POD_SIGNATURE " is another than the one that this pod was first started "
 					      "with");
 		return refuse(h, v, HAMI_OTHER_SIGNATURE, e);
 	}
-	if (verify(h, v, e) == 0)
+	if ((pinned != NULL && restart) || verify(h, v, e) == 0)
 		return 1;
 	if (!h->config.signature_warn)
 		return refuse(h, v, HAMI_NOT_SIGNED, e);
@@ -108,9 +116,9 @@ bool hami_late_trusts(const struct hami_late *h, const struct pod_view *v)
 
 	if (strcmp(pod_view_text(v, POD_NODE), h->config.node) != 0)
 		return false;
-	if (h->config.keys == NULL || signature_keys_count(h->config.keys) == 0 || h->config.signature_warn)
+	if (!is_signature_wanted(h) || h->config.signature_warn)
 		return true;
-	return pinned != NULL ? strcmp(pinned, pod_view_text(v, POD_SIGNATURE)) == 0 : verify(h, v, &why) == 0;
+	return (pinned == NULL || strcmp(pinned, pod_view_text(v, POD_SIGNATURE)) == 0) && verify(h, v, &why) == 0;
 }
 
 static int check_pod(struct hami_late *h, const struct pod_view *v, struct hm_err *e)
@@ -304,7 +312,7 @@ static int start_for(struct hami_late *h, const struct prestart_target *target, 
 	if (v == NULL && !restart)
 		return unknown_pod(h, target, e);
 	/* What runs is not to end for an annotation that somebody took away. */
-	if (v != NULL && ((!restart && check_pod(h, v, e) < 0) || (accepted = check_signature(h, v, e)) < 0))
+	if (v != NULL && ((!restart && check_pod(h, v, e) < 0) || (accepted = check_signature(h, v, restart, e)) < 0))
 		return -e->code;
 	if (restart) {
 		h->stats.restarts++;

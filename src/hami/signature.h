@@ -8,6 +8,7 @@
 #ifndef HM_HAMI_SIGNATURE_H
 #define HM_HAMI_SIGNATURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"
@@ -41,6 +42,9 @@ HM_DEFINE_AUTO(signature_keys, signature_keys_free);
  * use. 1: other keys now, 0: no change; negative: cannot be read, the keys stay as they were. */
 int signature_keys_refresh(struct signature_keys *k, struct hm_err *e) HM_MUST_USE;
 size_t signature_keys_count(const struct signature_keys *k);
+/* A key file has been there since the folder was opened, be it one that cannot be read: from then on what is not signed
+ * is not to be trusted, also when the folder is empty again. */
+bool signature_keys_are_wanted(const struct signature_keys *k);
 
 /* 0: one of the keys made this signature of this placement. Else -HM_ENOTFOUND (there is none: NULL or ""), -HM_EPROTO
  * (not of the form above), -HM_EUNSUPPORTED (a later version), -HM_EPERM (unknown key, or made of another placement),

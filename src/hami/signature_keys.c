@@ -25,6 +25,7 @@ struct signature_keys {
 	struct sight seen;
 	struct signature_key keys[SIGNATURE_MAX_KEYS]; /* sorted by id */
 	size_t count;
+	bool wanted;
 };
 
 static void clear(struct signature_keys *k)
@@ -171,6 +172,7 @@ int signature_keys_refresh(struct signature_keys *k, struct hm_err *e)
 	clear(k);
 	memcpy(k->keys, fresh->keys, sizeof k->keys);
 	k->count = fresh->count;
+	k->wanted |= k->count > 0 || now.files > 0;
 	fresh->count = 0;
 	k->seen = now; /* not what was seen while reading: a file that changed meanwhile is read again */
 	return 1;
@@ -195,6 +197,11 @@ int signature_keys_open(const char *dir, struct signature_keys **out, struct hm_
 size_t signature_keys_count(const struct signature_keys *k)
 {
 	return k->count;
+}
+
+bool signature_keys_are_wanted(const struct signature_keys *k)
+{
+	return k->wanted;
 }
 
 const struct signature_key *signature_keys_find(const struct signature_keys *k, const char *id)

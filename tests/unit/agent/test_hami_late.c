@@ -293,6 +293,61 @@ static void a_signed_placement_is_pinned(void **state)
 	end();
 }
 
+/* Which container is meant is not signed, so the text of another container is looked at anew each time. */
+static void a_text_changed_under_the_pinned_signature(void **state)
+{
+	struct claim c = make_claim(6, "uid-s", "hami.io/vgpu=v.6", "A-9", NULL);
+	struct hm_err e;
+
+	(void)state;
+	begin_with_keys(false);
+	snprintf(c.signature, sizeof c.signature, "%s", SIGNED);
+	put_claim(w.claims, c); /* of an init container, say */
+	tell_pod("s", "1", "Pending", "GPU-0-0-0-0-a,NVIDIA,9999,30:;", SIGNATURE(SIGNED));
+	assert_false(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")));
+	assert_int_equal(start("s", &e), -HM_EINVAL);
+	assert_int_equal(stats().refused[HAMI_NOT_SIGNED], 1);
+	tell_pod("s", "1", "Pending", SIGNED_TEXT, SIGNATURE(SIGNED));
+	assert_true(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")));
+	assert_int_equal(start("s", &e), 0);
+	end();
+}
+
+/* A folder that is empty asks for nothing; a file in it, good or not, asks for signatures from then on. */
+static void keys_that_come_later(void **state)
+{
+	static const char *const files[] = { PUBLIC_1, "no key at all" };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(files); i++) {
+		struct hm_err e;
+
+		begin_with_keys(false);
+		signature_keys_free(w.keys);
+		hami_late_free(w.late);
+		assert_int_equal(unlink(temp_path("keys/one")), 0);
+		assert_int_equal(signature_keys_open(temp_path("keys"), &w.keys, &e), 0);
+		const struct hami_late_config with = { .node = "node-1",
+						       .resource = "nvidia.com/gpu",
+						       .pods = w.pods,
+						       .claims = w.claims,
+						       .checkpoint = w.checkpoint,
+						       .finish = w.finish,
+						       .keys = w.keys };
+
+		assert_int_equal(hami_late_new(&with, &w.late, &e), 0);
+		tell_pod("s", "1", "Pending", SIGNED_TEXT, ALLOCATING);
+		assert_true(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")));
+		temp_write("keys/one", files[i]);
+		assert_false(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")));
+		assert_int_equal(start("s", &e), -HM_EINVAL);
+		assert_int_equal(unlink(temp_path("keys/one")), 0);
+		assert_int_equal(start("s", &e), -HM_EINVAL);
+		assert_int_equal(stats().refused[HAMI_NOT_SIGNED], 2);
+		end();
+	}
+}
+
 static void what_is_not_signed(void **state)
 {
 	static const struct {
@@ -334,6 +389,8 @@ int main(void)
 		TEST(a_pod_that_is_not_known_yet),
 		TEST(policy_priority_and_control),
 		TEST(a_signed_placement_is_pinned),
+		TEST(a_text_changed_under_the_pinned_signature),
+		TEST(keys_that_come_later),
 		TEST(what_is_not_signed),
 	};
 
