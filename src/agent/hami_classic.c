@@ -214,7 +214,7 @@ static void on_look(void *arg)
 			if (v->terminal || v->trouble != NULL ||
 			    strcmp(pod_view_text(v, POD_BIND_PHASE), HAMI_PHASE_ALLOCATING) != 0)
 				continue;
-			if (pod_guess_is_through(&s.facts, v))
+			if (!v->others_wait && pod_guess_is_through(&s.facts, v))
 				pod_finish_success(h->config.finish, v->uid);
 			else
 				waiting++;

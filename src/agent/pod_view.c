@@ -197,10 +197,29 @@ static bool asks(const struct pod_view *v)
 
 /* ---- the rest */
 
+/* Each vendor has a key of its own, whose entries its plugin erases one by one; an entry has commas. */
+static bool other_vendor_waits(const struct cJSON *annotations)
+{
+	static const char tail[] = HAMI_TO_ALLOCATE_TAIL;
+	const struct cJSON *item;
+
+	cJSON_ArrayForEach(item, annotations)
+	{
+		const char *text = cJSON_GetStringValue(item);
+		size_t n = strlen(item->string);
+
+		if (text != NULL && n >= sizeof tail && strcmp(item->string + n - (sizeof tail - 1), tail) == 0 &&
+		    strcmp(item->string, HAMI_POD_TO_ALLOCATE) != 0 && strchr(text, ',') != NULL)
+			return true;
+	}
+	return false;
+}
+
 static int read_annotations(const struct cJSON *meta, struct pod_view *v, struct hm_err *e)
 {
 	const struct cJSON *tree = member(meta, "annotations");
 
+	v->others_wait = other_vendor_waits(tree);
 	for (size_t i = 0; i < POD_ANNOTATIONS; i++) {
 		const char *text = text_of(tree, keys[i]);
 

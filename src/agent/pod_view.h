@@ -59,6 +59,7 @@ struct pod_view {
 	struct pod_container *containers; /* in spec order, init containers first; owned */
 	size_t container_count;
 	char *annotations[POD_ANNOTATIONS]; /* owned; NULL: not there, or no container asks for the resource */
+	bool others_wait;                   /* entries of another vendor's plugin are still to be allocated */
 	char *trouble;                      /* owned; why containers or annotations are not known; NULL: all is well */
 	uint64_t order; /* of binding, among the pods of this node; the holder of the view sets it */
 };

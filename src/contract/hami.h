@@ -13,6 +13,7 @@
 
 /* Annotations of a pod. */
 #define HAMI_POD_TO_ALLOCATE "hami.io/vgpu-devices-to-allocate"
+#define HAMI_TO_ALLOCATE_TAIL "-devices-to-allocate"        /* of every vendor's key */
 #define HAMI_POD_ALLOCATED "hami.io/vgpu-devices-allocated" /* never changed by an agent */
 #define HAMI_POD_MIG_ALLOCATIONS "hami.io/vgpu-mig-allocations"
 #define HAMI_POD_NODE "hami.io/vgpu-node" /* also a label */

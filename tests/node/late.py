@@ -74,8 +74,10 @@ def restart_agent(node, *flags, signo=signal.SIGKILL):
 
 
 def lock_for(node, name):
-    """HAMi's scheduler takes the node's lock for a pod."""
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    """HAMi's scheduler takes the node's lock for a pod, and then binds it."""
+    pod = node.api.objects.get(("pods", "default", name), {"metadata": {}})
+    bound = int(pod["metadata"].get("annotations", {}).get("hami.io/bind-time", time.time()))
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(bound))
     tree = node.api.objects["nodes", None, node.name]
     marks = {**tree["metadata"]["annotations"], LOCK: f"{when},default,{name}"}
     node.api.put_tree("nodes", None, {**tree, "metadata": {**tree["metadata"], "annotations": marks}})

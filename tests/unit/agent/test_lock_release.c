@@ -219,6 +219,81 @@ static void the_node_is_asked_where_it_is_not_watched(void **state)
 	end();
 }
 
+/* A pod of two vendors: the other plugin finds it by the same lock. Once a container has started, all have answered. */
+static void another_vendor_keeps_the_lock(void **state)
+{
+	static const char *const all[] = { "a/c0" };
+	static const struct {
+		const char *key, *text, *phase;
+		bool removed;
+	} rows[] = {
+		{ "hami.io/dcu-devices-to-allocate", "D-1,DCU,100,10:;", "Pending", false },
+		{ "hami.io/Ascend910B-devices-to-allocate", ";D-1,Ascend,100,10:;", "Pending", false },
+		{ "hami.io/dcu-devices-to-allocate", ";;", "Pending", true },
+		{ "hami.io/dcu-devices-allocated", "D-1,DCU,100,10:;", "Pending", true },
+		{ "hami.io/dcu-devices-to-allocate", "D-1,DCU,100,10:;", "Failed", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str marks = { 0 };
+
+		begin();
+		node_is(7, LOCK);
+		checkpoint_has(all, 1);
+		str_addf(&marks, "'%s':'%s'," PHASE("allocating"), rows[i].key, rows[i].text);
+		tell_pod("a", "1", rows[i].phase, "x", str_text(&marks));
+		fast_run(fake_loop, 5000);
+		assert_int_equal(fake_count, rows[i].removed);
+		if (!rows[i].removed)
+			wait_requests(1); /* the text may be its author's alone */
+		end();
+	}
+	begin();
+	node_is(7, LOCK);
+	checkpoint_has(all, 1);
+	fake_watch("{'metadata':{'name':'a','namespace':'ns','uid':'uid-a','resourceVersion':'1','annotations':{"
+		   "'hami.io/dcu-devices-to-allocate':'D-1,DCU,100,10:;'}},'spec':{'nodeName':'node-1','containers':["
+		   "{'name':'c0','resources':{'limits':{'nvidia.com/gpu':'1'}}}]},'status':{'phase':'Running',"
+		   "'containerStatuses':[{'name':'c0','state':{'running':{}}}]}}",
+		   false);
+	assert_int_equal(fake_count, 1);
+	end();
+}
+
+/* The watch of pods lags behind that of the Node: what it has of that name was bound before the lock was taken. */
+static void the_lock_of_a_pod_made_again(void **state)
+{
+	static const char *const all[] = { "a/c0" };
+	/* The lock's time is 1787293239. */
+	static const struct {
+		const char *phase, *bound;
+		bool removed;
+	} rows[] = {
+		{ "Failed", "1787293100", false }, { "Pending", "1787293100", false },
+		{ "Pending", "1787293239", true }, { "Pending", "1787293240", true },
+		{ "Failed", "no number", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str marks = { 0 };
+
+		begin();
+		checkpoint_has(all, 1);
+		str_addf(&marks, "'hami.io/bind-time':'%s'," PHASE("allocating"), rows[i].bound);
+		node_is(7, LOCK);
+		tell_pod("a", "1", rows[i].phase, "x", str_text(&marks));
+		fast_run(fake_loop, LOCK_RELEASE_ASK_MS / 2);
+		assert_int_equal(fake_count, rows[i].removed);
+		if (!rows[i].removed) {
+			wait_requests(1);
+			assert_int_equal(fake_open()->verb, KUBE_GET);
+		}
+		end();
+	}
+}
+
 static int set_up(void **state)
 {
 	struct hm_err e;
@@ -242,6 +317,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_pod_that_is_not_ours, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_lock_that_names_nobody, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_node_is_asked_where_it_is_not_watched, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_vendor_keeps_the_lock, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_lock_of_a_pod_made_again, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
