@@ -116,10 +116,17 @@ static void on_answer(void *arg, const struct kube_answer *a)
 	struct hm_err e = a->err;
 
 	it->call = NULL;
-	if (a->status.outcome == KUBE_NOT_FOUND || a->status.outcome == KUBE_CONFLICT) {
+	if (a->status.outcome == KUBE_NOT_FOUND) {
 		it->of->stats.dropped++;
 		log_v(1, "a pod that was to be patched is gone", KV("pod_uid", it->uid), KV_ERR(&a->err));
 		it->done = true; /* until the watch says so too */
+		return;
+	}
+	/* Another pod has its name, which the watch will tell, or the server gave up among other writers. */
+	if (a->status.outcome == KUBE_CONFLICT) {
+		log_v(1, "a pod was not patched; trying again while the watch has it", KV("pod_uid", it->uid),
+		      KV_ERR(&a->err));
+		try_later(it);
 		return;
 	}
 	if (a->status.outcome != KUBE_DONE || !is_the_pod(a, it->uid, &e)) {

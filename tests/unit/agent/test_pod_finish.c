@@ -152,21 +152,32 @@ static void tried_again_and_given_up(void **state)
 	assert_int_equal(stats().waiting, 1);
 	assert_true(fast_until(fake_loop, second_try, NULL));
 	assert_int_equal(stats().retries, 1);
-	fake_answer(KUBE_CONFLICT, 422, ""); /* another pod has its name */
+	/* The server gave up among other writers; the watch has the pod still. */
+	fake_answer(KUBE_CONFLICT, 409, "");
 	fast_run(fake_loop, 5000);
-	assert_int_equal(fake_count, 2);
-	assert_int_equal(stats().dropped, 1);
+	assert_int_equal(fake_count, 3);
+	fake_answer(KUBE_CONFLICT, 422, ""); /* another pod has its name */
+	assert_int_equal(stats().waiting, 1);
 	tell_gone("a");
 	assert_int_equal(stats().waiting, 0);
+	fast_run(fake_loop, 60000);
+	assert_int_equal(fake_count, 3);
+	tell_pod("c", "1", "Pending", "x", PHASE("allocating"));
+	pod_finish_success(w.finish, "uid-c");
+	fake_answer(KUBE_NOT_FOUND, 404, "");
+	fast_run(fake_loop, 60000);
+	assert_int_equal(fake_count, 4);
+	assert_int_equal(stats().dropped, 1);
+	tell_gone("c");
 	/* A request that cannot even be begun is tried again as well. */
 	tell_pod("b", "1", "Pending", "x", PHASE("allocating"));
 	fake_refuses = true;
 	pod_finish_success(w.finish, "uid-b");
 	fake_refuses = false;
 	fast_run(fake_loop, 5000);
-	assert_int_equal(fake_count, 3);
+	assert_int_equal(fake_count, 5);
 	tell_gone("b");
-	assert_false(fake_requests[2].open);
+	assert_false(fake_requests[4].open);
 	end();
 }
 
