@@ -172,10 +172,7 @@ static int write_file(const struct claims *s, const struct claim *c, struct hm_e
 		return hm_err_set(e, HM_ENOMEM, "write claim %llu", (unsigned long long)c->number);
 	if (has_content(path, &text))
 		return 0;
-	/* Without fsync, which on a slow disk would hold up the loop and with it every Allocate. It would guard against
-	 * a power cut alone, and no container outlives that: the next PreStart writes the claim anew, and what a cut
-	 * file was about is found by its number. */
-	return file_swap(path, text.p, text.n, 0644, e);
+	return file_replace(path, text.p, text.n, 0644, e);
 }
 
 int claims_put(struct claims *s, struct claim *c, struct hm_err *e)

@@ -23,8 +23,8 @@ const struct claim *claims_at(const struct claims *s, size_t i);          /* in 
 const struct claim *claims_find(const struct claims *s, uint64_t number); /* NULL where absent */
 uint64_t claims_max_number(const struct claims *s);                       /* 0 where there was none */
 
-/* Takes over *c (emptied) and writes its file, unless one with the same content is there: by rename, without
- * fsync. An older claim of this number is replaced. On failure nothing changed and *c is the caller's still. */
+/* Takes over *c (emptied) and writes its file, unless one with the same content is there (write, fsync,
+ * rename). An older claim of this number is replaced. On failure nothing changed and *c is the caller's still. */
 int claims_put(struct claims *s, struct claim *c, struct hm_err *e) HM_MUST_USE;
 /* Forgets it and removes the file; absent is fine. */
 int claims_remove(struct claims *s, uint64_t number, struct hm_err *e) HM_MUST_USE;
