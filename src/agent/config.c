@@ -87,7 +87,7 @@ static int set_one(const struct config_target *to, bool *seen, const struct cJSO
 		return hm_err_set(e, HM_EINVAL, "line %d: %s: --%s stands here for the second time", value->valueint,
 				  value->string, o->name);
 	seen[o - to->table] = true;
-	if (set_known(o, value, to->texts, e) < 0)
+	if (set_known(o, value, to->texts, e) < 0 || (to->check != NULL && to->check(to->arg, e) < 0))
 		return hm_err_wrap(e, "line %d", value->valueint);
 	return 0;
 }

@@ -17,6 +17,9 @@ struct config_target {
 	struct texts *texts; /* keeps the values */
 	struct texts *told;  /* keeps what was warned of */
 	bool hami;           /* deviceSplitCount is --device-split-count, not --cores-per-device */
+	/* What the table's kinds cannot say, after each key: the fault then has the key's line. NULL: not looked at. */
+	int (*check)(const void *arg, struct hm_err *e);
+	const void *arg;
 };
 
 /* Sets the table's options from the file. A bad value is refused with file, line, key and reason; an unknown key is

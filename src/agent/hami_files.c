@@ -93,7 +93,9 @@ static int set_option(const struct reading *r, const char *section, const struct
 	kept = str_failed(&text) ? NULL : texts_keep(r->o->texts, str_text(&text));
 	if (kept == NULL)
 		return hm_err_set(e, HM_ENOMEM, "%s", where);
-	return option_set(spec, where, kept, e);
+	if (option_set(spec, where, kept, e) < 0)
+		return -e->code;
+	return agent_options_check(r->o, e) < 0 ? hm_err_wrap(e, "%s", where) : 0;
 }
 
 static int read_plugin(const struct reading *r, const struct cJSON *plugin, struct hm_err *e)

@@ -97,10 +97,19 @@ static int make_texts(struct agent_options *o, struct hm_err *e)
 	return o->texts != NULL && o->told != NULL ? 0 : hm_err_set(e, HM_ENOMEM, "options");
 }
 
-static int read_config(struct agent_options *o, const char *path, bool hami, const struct option_spec *table,
+static int check(const void *arg, struct hm_err *e)
+{
+	return agent_options_check(arg, e);
+}
+
+/* `places`: only to find those; what flags said before is not the file's fault. */
+static int read_config(struct agent_options *o, const char *path, bool places, const struct option_spec *table,
 		       struct hm_err *e)
 {
-	const struct config_target to = { table, AGENT_OPTION_COUNT, o->texts, o->told, hami };
+	const bool hami = !places && agent_is_hami(o);
+	const struct config_target to = {
+		table, AGENT_OPTION_COUNT, o->texts, o->told, hami, places ? NULL : check, o
+	};
 
 	return path == NULL ? 0 : config_read(path, &to, e);
 }
@@ -131,7 +140,7 @@ static int read_layers(struct agent_options *o, const struct option_spec *table,
 
 	note_places(o, &p);
 	if (p.config != NULL) {
-		if (read_config(o, p.config, false, table, e) < 0 ||
+		if (read_config(o, p.config, true, table, e) < 0 ||
 		    options_parse(table, AGENT_OPTION_COUNT, argc, argv, NULL, e) < 0)
 			return -e->code;
 		note_places(o, &p);
@@ -140,12 +149,12 @@ static int read_layers(struct agent_options *o, const struct option_spec *table,
 		p.mode = p.hami.device_config != NULL && p.hami.device_config[0] != '\0' ? "hami" : "slices";
 	hami = strcmp(p.mode, "hami") == 0;
 	set_defaults(o, hami);
+	o->mode = p.mode;
 	if (hami && hami_files_read(o, table, &p.hami, e) < 0)
 		return -e->code;
-	if (read_config(o, p.config, hami, table, e) < 0 ||
+	if (read_config(o, p.config, false, table, e) < 0 ||
 	    options_parse(table, AGENT_OPTION_COUNT, argc, argv, NULL, e) < 0)
 		return -e->code;
-	o->mode = p.mode;
 	/* HAMi's chart always passes --disable-core-limit=false, which HAMi reads nowhere: the file's true counts. */
 	if (hami && o->hami.device->disable_core_limit)
 		o->hami.disable_core_limit = true;

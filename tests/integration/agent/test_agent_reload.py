@@ -81,7 +81,9 @@ def test_new_sizes_for_new_containers_only(kubelet, agent, short_tmp):
 @pytest.mark.parametrize("text, said", [
     ("cores-per-device: 4\nslicing: both\n", 'line 2: slicing: "both" is none of static|dynamic'),
     ("cores-per-device: [\n", "line 2: did not find expected node content"),
-    ("mode: dra\n", "--mode=dra: this version has only --mode=slices and --mode=hami"),
+    ("mode: dra\n", "line 1: --mode=dra: this version has only --mode=slices and --mode=hami"),
+    ("v: 1\nstate-dir: here\n", 'agent.yaml: line 2: --state-dir: "here" is not an absolute path'),
+    ("resource-name: gpu\n", 'agent.yaml: line 1: --resource-name: "gpu" is not of the form domain/name'),
     ("memory-mb-per-core: 16000\n", "memory-mb-per-core: "),
 ])
 def test_a_bad_file_changes_nothing(kubelet, agent, short_tmp, text, said):
