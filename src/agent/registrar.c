@@ -1,8 +1,11 @@
 #include "agent/registrar.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/log.h"
 #include "core/fmt.h"
@@ -197,6 +200,26 @@ static void close_folder(struct registrar *r)
 	loop_timer_arm(r->folder, REGISTRAR_FOLDER_MS);
 }
 
+/* A socket that nobody listens on is what a killed process leaves. */
+static bool is_listened_on(const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	hm_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && hm_fmt(to.sun_path, sizeof to.sun_path, "%s", path) < sizeof to.sun_path &&
+	       (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN);
+}
+
+/* Other plugins for NVIDIA's resource have a socket of the same name. */
+static void look_for_another(const struct registrar *r)
+{
+	if (is_listened_on(r->socket.s))
+		log_error(
+			"ANOTHER PLUGIN LISTENS ON OUR SOCKET, which is taken over: pods may get whole cards from it. "
+			"Remove one of the two from this node",
+			KV("socket", r->socket.s));
+}
+
 static void listen_anew(struct registrar *r)
 {
 	struct hm_err e;
@@ -277,6 +300,7 @@ static void serve(struct registrar *r)
 		loop_timer_arm(r->folder, REGISTRAR_FOLDER_MS);
 		return;
 	}
+	look_for_another(r);
 	listen_anew(r);
 	if (r->plugin != NULL)
 		register_after(r, 0);

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from kubelet_peer import ids, UUIDS, wait_until
 
 
@@ -119,6 +121,20 @@ def test_a_resource_taken_over_again_and_again_is_said_loudly(node, kubelet):
     time.sleep(1)
     assert kubelet.registered.empty()  # backs off
     assert node.process.poll() is None
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_socket_that_is_there_already(agent, kubelet, alive):
+    """Another plugin's, which is said, or what a killed one left."""
+    kubelet.start()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(kubelet.folder / "hami-vgpu.sock"))
+        if alive:
+            other.listen()
+        agent.start()
+        kubelet.wait_registered()
+        assert kubelet.devices()
+    assert ("ANOTHER PLUGIN LISTENS ON OUR SOCKET" in agent.log()) == alive
 
 
 def test_a_replaced_socket_is_said_loudly_and_taken_back_once(node, kubelet):
