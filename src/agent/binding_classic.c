@@ -103,11 +103,9 @@ static int classic_allocate(const struct binding_tools *t, struct claim *c, stru
 
 static int classic_start(const struct binding_tools *t, struct claim *c, struct hm_err *e)
 {
-	uint64_t number = c->number;
-
-	if (claims_put(t->claims, c, e) < 0)
+	if (container_dir_write(t->paths, c, t->oversubscribe, e) < 0)
 		return -e->code;
-	return container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e);
+	return claims_put(t->claims, c, e);
 }
 
 const struct binding binding_classic = { "classic", classic_allocate, classic_start };

@@ -52,11 +52,11 @@ static int late_start(const struct binding_tools *t, struct claim *c, struct hm_
 	if (edits_make(t->edits, c, t->inventory, EDITS_SPEC, &edits, e) < 0)
 		return -e->code;
 	hm_fmt(device, sizeof device, HM_CDI_DEVICE_PREFIX "%llu", (unsigned long long)number);
-	r = claims_put(t->claims, c, e);
-	if (r == 0)
-		r = container_dir_write(t->paths, claims_find(t->claims, number), t->oversubscribe, e);
+	r = container_dir_write(t->paths, c, t->oversubscribe, e);
 	if (r == 0)
 		r = cdi_spec_install(agent_path_spec(t->paths, number).s, HM_CDI_KIND, device, &edits, e);
+	if (r == 0)
+		r = claims_put(t->claims, c, e); /* last: it says that the container may start */
 	cdi_edits_fini(&edits);
 	return r;
 }

@@ -103,6 +103,55 @@ def test_the_agent_is_killed_at_every_step(node, when):
     check(node, "steps", [(a, 1234)])
 
 
+@pytest.mark.parametrize("folder", ["claims", "alloc", "cdi"])
+def test_what_cannot_be_written_starts_later(node, folder):
+    """A disk that is full, a folder that is gone: no container starts without its files, no pod is lost for it, and nobody
+    is told that it has failed."""
+    name, (a, _) = f"full-{folder}", node.uuids()
+    place = node.cdi_dir() if folder == "cdi" else node.state / folder
+    aside = place.with_name("aside")
+    place.rename(aside)
+    place.write_text("")  # neither can anything be made in it
+    try:
+        node.place(Pod.one(name, hold(mib=1)), [[(a, 765, 0)]])
+        wait_until("it says which file", 20, lambda: str(place) in node.container(name).get("message", ""))
+        tree = node.api_pod(name)  # a change of any kind, which the agent is told
+        node.api.put_tree("pods", "default", {**tree, "metadata": {**tree["metadata"], "labels": {"any": "thing"}}})
+        node.settle()
+        assert node.phase(name) == "Pending"
+        assert not node.pod_patches(name)
+    finally:
+        place.unlink()
+        aside.rename(place)
+    node.wait_running([name], seconds=30)
+    check(node, name, [(a, 765)])
+    node.wait_finished(name)
+
+
+def test_claims_of_an_earlier_version_and_of_a_later_one(node):
+    """An update finds what the version before wrote; what a later one wrote is left alone and known again by the pod."""
+    a, _ = node.uuids()
+    for name in ("older", "newer"):
+        node.place(Pod.one(name, hold(mib=1), restart="Always"), [[(a, 432, 0)]])
+    node.wait_running(["older", "newer"], seconds=20)
+    for name in ("older", "newer"):
+        node.wait_finished(name)
+        node.set_phase(name, "Running")
+    first = {name: claim_of(node, name) for name in ("older", "newer")}
+    node.stop_agent(signal.SIGKILL)
+    path = node.state / "claims" / first["older"]["number"]
+    since_2 = ("priority=", "policy=", "oversubscribe=", "uncontrolled=", "signature=")
+    lines = [line for line in path.read_text().splitlines(keepends=True) if not line.startswith(since_2)]
+    path.write_text("".join(lines).replace("hami-vgpu-claim 2", "hami-vgpu-claim 1").replace(str(432 << 20), str(321 << 20)))
+    path = node.state / "claims" / first["newer"]["number"]
+    path.write_text(path.read_text().replace("hami-vgpu-claim 2", "hami-vgpu-claim 3"))
+    node.start_agent()
+    for name, mib in (("older", 321), ("newer", 432)):  # the old one's claim counts, as it was read
+        node.kill_container(name)
+        wait_until("a restart", 30, lambda n=name: node.restarts(n) >= 1)
+        check(node, name, [(a, mib)])
+
+
 def test_a_checkpoint_that_cannot_be_read_leaves_the_kubelets_list(node):
     a, b = node.uuids()
     manifest = node.bind(Pod.one("torn", hold(mib=1)), [[(a, 765, 0)]])
