@@ -27,8 +27,11 @@ static int open_keys(const struct agent_options *o, struct signature_keys **out,
 {
 	bool named = o->signature_keys != NULL && o->signature_keys[0] != '\0';
 
-	if (!named || strcmp(o->signature, "off") == 0)
+	if (!named || strcmp(o->signature, "off") == 0) {
+		log_info("placements are taken unsigned: whoever may write a pod's annotations says what it gets",
+			 KV("why", named ? "--signature=off" : "no --signature-keys"));
 		return 0;
+	}
 	if (signature_keys_open(o->signature_keys, out, e) < 0)
 		return hm_err_wrap(e, "--signature-keys");
 	log_info("placements are to be signed", KV_U64("keys", signature_keys_count(*out)), KV("mode", o->signature));

@@ -122,6 +122,21 @@ def test_priority_and_policy_come_with_the_pod(node):
     assert (claim["priority"], claim["policy"]) == ("1", "default"), "a pod may not switch its own limit off"
 
 
+def test_the_pod_s_own_environment_wins_nothing(node):
+    """The spec is applied over the pod's and the image's."""
+    a, b = node.uuids()
+    env = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_DEVICE_MEMORY_LIMIT_0": "99999m", "CUDA_DEVICE_SM_LIMIT": "0",
+           "CUDA_DISABLE_CONTROL": "true", "LD_PRELOAD": "", "CUDA_DEVICE_MEMORY_SHARED_CACHE": "/tmp/mine.cache"}
+    node.place(Pod.one("env", SHELL + [f"env; cat /etc/ld.so.preload; {PROBE} info; exec sleep 1000"], env=env), [[(b, 777, 30)]])
+    node.wait_running(["env"], seconds=20)
+    check(node, "env", [(b, 777)])
+    lines = node.output("env").splitlines()
+    assert f"NVIDIA_VISIBLE_DEVICES={b}" in lines and "NVIDIA_VISIBLE_DEVICES=all" not in lines
+    assert "CUDA_DEVICE_MEMORY_LIMIT_0=99999m" not in lines
+    assert "/run/hami-vgpu/libvgpu.so" in lines
+    wait_until("an event that says so", 10, lambda: any("CUDA_DISABLE_CONTROL" in m for m in events(node, "env")))
+
+
 # ---- what is refused
 
 @pytest.mark.parametrize("text, reason", [
