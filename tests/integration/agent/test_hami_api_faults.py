@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -238,7 +240,8 @@ def test_an_hour_without_an_api_server(world, kubelet, agent):
 
 def test_connections_that_stand_and_are_dead(world, agent):
     """A load balancer that lost its memory: what was open says nothing any more, new connections work."""
-    port = world.api.port + 1
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     proxy = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).resolve().parents[1] / "kube/freezing_proxy.py"),
                               str(port), str(world.api.port)], stdout=subprocess.PIPE, text=True)
     try:
@@ -247,7 +250,7 @@ def test_connections_that_stand_and_are_dead(world, agent):
         running, known = world.place("running", 1000), world.place("known", 2000)
         wait_until("seen", 10, lambda: world.knows(running) == 1000, every=0.1)
         wait_until("the patch", 10, lambda: world.phase("running") == "success")
-        proxy.send_signal(10)  # SIGUSR1
+        proxy.send_signal(signal.SIGUSR1)
         assert proxy.stdout.readline() == "frozen\n"
         serves_what_it_knows(world, running, known)
         agent.set_nvml(lost=0)
