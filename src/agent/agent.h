@@ -2,7 +2,7 @@
 #ifndef HM_AGENT_AGENT_H
 #define HM_AGENT_AGENT_H
 
-#include "agent/options.h"
+#include "agent/options/options.h"
 #include "core/err.h"
 
 /* Runs until a signal asks it to end: 0, or why it could not start or go on. AGENT_RUN_AGAIN: the configuration has

@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
-#include "agent/options.h"
-#include "agent/options_change.h"
-#include "agent/selftest.h"
+#include "agent/options/options.h"
+#include "agent/reload/options_change.h"
+#include "agent/reload/selftest.h"
 #include "base/log.h"
 #include "contract/exit_codes.h"
 #include "io/loop.h"

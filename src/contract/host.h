@@ -8,8 +8,8 @@
 #define HM_STATE_ALLOC "alloc"   /* alloc/<number>/limits, alloc/<number>/usage/region, alloc/<number>/ld.so.preload */
 #define HM_STATE_CLAIMS "claims" /* claims/<number>: model/claim_text.h */
 #define HM_STATE_COUNTER "counter" /* the next unused block of Allocate numbers */
-#define HM_STATE_RUNTIME "runtime" /* versions of kubelet and container runtime: agent/runtime.h */
-#define HM_STATE_HEALTH "health"   /* which cards are sick: agent/card_memory.h */
+#define HM_STATE_RUNTIME "runtime" /* versions of kubelet and container runtime: agent/options/runtime.h */
+#define HM_STATE_HEALTH "health"   /* which cards are sick: agent/cards/card_memory.h */
 #define HM_STATE_NODE "node"       /* how the agent has cut the cards: model/node_text.h */
 
 #define HM_ALLOC_LIMITS "limits"

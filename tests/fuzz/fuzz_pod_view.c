@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/entry_map.h"
+#include "agent/cluster/entry_map.h"
 #include "core/check.h"
 
 static void look_at_cards(const struct pod_devices *devices, size_t entry)

@@ -10,7 +10,7 @@ import pytest
 
 from kubelet_peer import PodResources, REPO, UUIDS, code_of, ids, wait_until
 
-TABLE = REPO / "src/agent/metrics.def"
+TABLE = REPO / "src/agent/metrics/metrics.def"
 PAGE = REPO / "docs/contracts/metrics.md"
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/entry_map.h"
+#include "agent/cluster/entry_map.h"
 #include "contract/hami.h"
 #include "io/json.h"
 

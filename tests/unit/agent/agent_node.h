@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#include "agent/counter.h"
-#include "agent/edits.h"
-#include "agent/fleet.h"
-#include "agent/pending.h"
+#include "agent/cards/fleet.h"
+#include "agent/claims/counter.h"
+#include "agent/claims/pending.h"
+#include "agent/container/edits.h"
 #include "harness/temp.h"
 #include "io/file.h"
 #include "unit/agent/checkpoint_text.h"

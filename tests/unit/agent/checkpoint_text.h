@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/claims.h"
+#include "agent/claims/claims.h"
 #include "harness/unit.h"
 #include "kubelet/checkpoint.h"
 

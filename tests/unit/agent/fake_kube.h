@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/cluster.h"
+#include "agent/cluster/cluster.h"
 #include "harness/unit.h"
 #include "io/json.h"
 #include "kube/object.h"

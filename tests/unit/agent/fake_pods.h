@@ -1,8 +1,8 @@
-/* For tests over agent/pods.h: the pods that the watch tells, in few words (fake_kube.h's watch). */
+/* For tests over agent/cluster/pods.h: the pods that the watch tells, in few words (fake_kube.h's watch). */
 #ifndef HM_TESTS_AGENT_FAKE_PODS_H
 #define HM_TESTS_AGENT_FAKE_PODS_H
 
-#include "agent/pods.h"
+#include "agent/cluster/pods.h"
 #include "base/str.h"
 #include "fake_kube.h"
 

@@ -3,7 +3,7 @@
 #ifndef HM_TESTS_AGENT_HAMI_WORLD_H
 #define HM_TESTS_AGENT_HAMI_WORLD_H
 
-#include "agent/hami_late.h"
+#include "agent/hami/hami_late.h"
 #include "fake_pods.h"
 #include "fast_loop.h"
 #include "harness/temp.h"

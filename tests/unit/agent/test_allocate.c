@@ -1,4 +1,4 @@
-#include "agent/allocate.h"
+#include "agent/serve/allocate.h"
 
 #include <string.h>
 

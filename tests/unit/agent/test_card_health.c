@@ -1,4 +1,4 @@
-#include "agent/card_health.h"
+#include "agent/cards/card_health.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "agent/card_memory.h"
+#include "agent/cards/card_memory.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "agent/card_pause.h"
+#include "agent/cards/card_pause.h"
 
 #include <stdio.h>
 #include <string.h>

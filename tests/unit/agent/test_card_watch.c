@@ -1,5 +1,5 @@
 /* When cards are looked at and asked, and what becomes of errors of the looking itself. */
-#include "agent/card_watch.h"
+#include "agent/cards/card_watch.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "agent/claims.h"
+#include "agent/claims/claims.h"
 
 #include <stdio.h>
 #include <string.h>

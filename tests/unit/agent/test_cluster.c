@@ -1,4 +1,4 @@
-#include "agent/cluster.h"
+#include "agent/cluster/cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-#include "agent/config.h"
+#include "agent/options/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/options.h"
+#include "agent/options/options.h"
 #include "base/log.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"

@@ -1,4 +1,4 @@
-#include "agent/container_dir.h"
+#include "agent/container/container_dir.h"
 
 #include <string.h>
 #include <sys/stat.h>

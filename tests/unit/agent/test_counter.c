@@ -1,4 +1,4 @@
-#include "agent/counter.h"
+#include "agent/claims/counter.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The driver's scans over a fake NVML, in a worker that the test can make wait. */
-#include "agent/driver.h"
+#include "agent/cards/driver.h"
 
 #include <semaphore.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "agent/edits.h"
+#include "agent/container/edits.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "agent/entry_map.h"
+#include "agent/cluster/entry_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>

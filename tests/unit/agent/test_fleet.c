@@ -1,9 +1,9 @@
-#include "agent/fleet.h"
+#include "agent/cards/fleet.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/card_health.h"
+#include "agent/cards/card_health.h"
 #include "harness/sweep.h"
 #include "harness/unit.h"
 #include "unit/model/make_inventory.h"

@@ -1,5 +1,5 @@
 /* Expected values: what HAMi v2.10.0's plugin answered (its recorded Allocate answers), and where ours differs, why. */
-#include "agent/hami_answer.h"
+#include "agent/container/hami_answer.h"
 
 #include <string.h>
 #include <sys/stat.h>

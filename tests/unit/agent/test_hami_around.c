@@ -1,7 +1,7 @@
 /* What stands around hami_late: steering, the second source, claims that were lost. */
-#include "agent/hami_lookup.h"
-#include "agent/hami_rebuild.h"
-#include "agent/hami_steer.h"
+#include "agent/hami/hami_lookup.h"
+#include "agent/hami/hami_rebuild.h"
+#include "agent/hami/hami_steer.h"
 
 #include "core/fmt.h"
 #include "hami_world.h"

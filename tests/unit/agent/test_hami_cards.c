@@ -1,5 +1,5 @@
 /* The Node's annotations as HAMi 2.10's plugin wrote them for the same cards and configuration. */
-#include "agent/hami_cards.h"
+#include "agent/cards/hami_cards.h"
 
 #include <string.h>
 

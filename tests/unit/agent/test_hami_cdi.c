@@ -1,9 +1,9 @@
-#include "agent/hami_cdi.h"
+#include "agent/container/hami_cdi.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/options.h"
+#include "agent/options/options.h"
 #include "base/str.h"
 #include "contract/hami.h"
 #include "harness/sweep.h"

@@ -1,5 +1,5 @@
 /* Pods and annotations as the API server tells them; no kubelet, so that each answer is looked at by itself. */
-#include "agent/hami_classic.h"
+#include "agent/hami/hami_classic.h"
 
 #include "core/fmt.h"
 #include "hami_world.h"

@@ -1,5 +1,5 @@
 /* The offsets here are HAMi-core's, written down as numbers: the monitor reads the file by them. */
-#include "agent/hami_file.h"
+#include "agent/processes/hami_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "agent/hami_files.h"
+#include "agent/options/hami_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "agent/hami_hook.h"
+#include "agent/container/hami_hook.h"
 
 #include <string.h>
 #include <sys/stat.h>

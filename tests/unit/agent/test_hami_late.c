@@ -1,4 +1,4 @@
-#include "agent/hami_late.h"
+#include "agent/hami/hami_late.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

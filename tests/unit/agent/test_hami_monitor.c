@@ -1,11 +1,11 @@
-#include "agent/hami_monitor.h"
+#include "agent/processes/hami_monitor.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/container_dir.h"
+#include "agent/container/container_dir.h"
 #include "contract/hami_cache.h"
 #include "contract/region_layout.h"
 #include "harness/temp.h"

@@ -1,5 +1,5 @@
 /* /healthz and /readyz over what the parts say (ld --wrap). */
-#include "agent/health.h"
+#include "agent/metrics/health.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "agent/holders.h"
+#include "agent/processes/holders.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/pid_owners.h"
+#include "agent/processes/pid_owners.h"
 #include "harness/mounts.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"

@@ -1,4 +1,4 @@
-#include "agent/library.h"
+#include "agent/container/library.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "agent/lock_release.h"
+#include "agent/hami/lock_release.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "agent/mig_holds.h"
+#include "agent/hami/mig_holds.h"
 
 #include <stdio.h>
 #include <string.h>

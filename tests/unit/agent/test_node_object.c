@@ -1,4 +1,4 @@
-#include "agent/node_object.h"
+#include "agent/cluster/node_object.h"
 
 #include "fake_kube.h"
 

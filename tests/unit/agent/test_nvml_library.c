@@ -1,4 +1,4 @@
-#include "agent/nvml_library.h"
+#include "agent/options/nvml_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "agent/offer_mig.h"
+#include "agent/serve/offer_mig.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/offer_single.h"
+#include "agent/serve/offer_single.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
 #include "unit/model/make_inventory.h"

@@ -1,9 +1,9 @@
 /* hami.com/vgpu: what the kubelet is told of the cards; what ids amount to is test_allocate's and test_service's. */
-#include "agent/offer_slices.h"
+#include "agent/serve/offer_slices.h"
 
 #include <stdlib.h>
 
-#include "agent/claims.h"
+#include "agent/claims/claims.h"
 #include "base/log.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"

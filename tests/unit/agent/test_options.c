@@ -1,4 +1,4 @@
-#include "agent/options.h"
+#include "agent/options/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

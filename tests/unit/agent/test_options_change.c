@@ -1,4 +1,4 @@
-#include "agent/options_change.h"
+#include "agent/reload/options_change.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "agent/paths.h"
+#include "agent/options/paths.h"
 
 #include <string.h>
 

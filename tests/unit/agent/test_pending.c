@@ -1,4 +1,4 @@
-#include "agent/pending.h"
+#include "agent/claims/pending.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "agent/pod_finish.h"
+#include "agent/hami/pod_finish.h"
 
 #include "fake_pods.h"
 #include "fast_loop.h"

@@ -1,4 +1,4 @@
-#include "agent/pod_guess.h"
+#include "agent/hami/pod_guess.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "agent/pod_names.h"
+#include "agent/cluster/pod_names.h"
 
 #include <string.h>
 

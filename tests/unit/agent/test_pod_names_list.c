@@ -1,5 +1,5 @@
 /* Asking the kubelet for its pods, against a pod-resources service in the same loop. */
-#include "agent/pod_names.h"
+#include "agent/cluster/pod_names.h"
 
 #include "harness/sweep.h"
 #include "harness/temp.h"

@@ -1,4 +1,4 @@
-#include "agent/pod_view.h"
+#include "agent/cluster/pod_view.h"
 
 #include <stdio.h>
 #include <stdlib.h>

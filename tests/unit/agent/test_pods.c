@@ -1,4 +1,4 @@
-#include "agent/pods.h"
+#include "agent/cluster/pods.h"
 
 #include "base/log.h"
 #include "fake_pods.h"

@@ -1,4 +1,4 @@
-#include "agent/prestart.h"
+#include "agent/claims/prestart.h"
 
 #include <stdio.h>
 #include <string.h>

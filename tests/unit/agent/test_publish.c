@@ -1,4 +1,4 @@
-#include "agent/publish.h"
+#include "agent/cluster/publish.h"
 
 #include "fake_kube.h"
 #include "fast_loop.h"

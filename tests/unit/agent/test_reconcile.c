@@ -1,12 +1,12 @@
 /* Rounds of cleaning up, over records, a checkpoint and folders of the test's own; which containers run is what the
  * test says (ld --wrap). */
-#include "agent/reconcile.h"
+#include "agent/container/reconcile.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/binding.h"
-#include "agent/holders.h"
+#include "agent/container/binding.h"
+#include "agent/processes/holders.h"
 #include "harness/sweep.h"
 #include "unit/agent/agent_node.h"
 #include "unit/agent/fast_loop.h"

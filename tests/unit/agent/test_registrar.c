@@ -1,5 +1,5 @@
 /* The registrar against a kubelet's registration service in the same loop. */
-#include "agent/registrar.h"
+#include "agent/serve/registrar.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "agent/runtime.h"
+#include "agent/options/runtime.h"
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 /* When the sampler asks the driver, and when not; and a driver that hangs. */
-#include "agent/sampler.h"
+#include "agent/processes/sampler.h"
 
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "agent/container_dir.h"
-#include "agent/hami_monitor.h"
-#include "agent/sight.h"
+#include "agent/container/container_dir.h"
+#include "agent/processes/hami_monitor.h"
+#include "agent/processes/sight.h"
 #include "base/array.h"
 #include "gpu/busy.h"
 #include "gpu/scan.h"

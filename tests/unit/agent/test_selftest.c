@@ -1,4 +1,4 @@
-#include "agent/selftest.h"
+#include "agent/reload/selftest.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The kubelet's three questions without a kubelet: the calls are the test's (ld --wrap), what is answered is kept. */
-#include "agent/service.h"
+#include "agent/serve/service.h"
 
-#include "agent/offer_slices.h"
+#include "agent/serve/offer_slices.h"
 
 #include "harness/sweep.h"
 #include "unit/agent/agent_node.h"

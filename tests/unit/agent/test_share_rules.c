@@ -1,5 +1,5 @@
 /* What follows for one container on one card. */
-#include "agent/share_rules.h"
+#include "agent/processes/share_rules.h"
 
 #include "core/macros.h"
 #include "harness/unit.h"

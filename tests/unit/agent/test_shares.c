@@ -1,5 +1,5 @@
 /* Passes over containers made by hand: a fake NVML says who was at work, a /proc of the test's whose they are. */
-#include "agent/shares.h"
+#include "agent/processes/shares.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "abi/nvml.h"
-#include "agent/pid_owners.h"
+#include "agent/processes/pid_owners.h"
 #include "harness/mounts.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"

@@ -1,4 +1,4 @@
-#include "agent/sight.h"
+#include "agent/processes/sight.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "agent/state_lock.h"
+#include "agent/claims/state_lock.h"
 
 #include <signal.h>
 #include <stdio.h>

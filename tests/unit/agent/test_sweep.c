@@ -1,4 +1,4 @@
-#include "agent/sweep.h"
+#include "agent/processes/sweep.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/container_dir.h"
+#include "agent/container/container_dir.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
 #include "region/ledger.h"

@@ -1,4 +1,4 @@
-#include "agent/xid.h"
+#include "agent/cards/xid.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ static void the_table_is_in_order_and_whole(void **state)
 {
 	static const unsigned numbers[] = {
 #define X(number, class, action, words) number,
-#include "agent/xids.def"
+#include "agent/cards/xids.def"
 #undef X
 	};
 

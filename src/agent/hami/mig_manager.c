@@ -1,0 +1,483 @@
+#include "agent/hami/mig_manager.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cards/mig_cards.h"
+#include "agent/hami/hami_late.h"
+#include "agent/hami/mig_holds.h"
+#include "agent/hami/mig_job.h"
+#include "agent/hami/mig_tell.h"
+#include "base/log.h"
+#include "core/fmt.h"
+
+struct mig_manager {
+	struct loop *loop;
+	struct mig_manager_config config;
+	struct loop_timer *timer;
+	struct mig_holds *holds;
+	struct mig_tell *tell;
+	struct pods_listener listener;
+	const struct fleet *fleet; /* NULL: no cards yet */
+	bool paused;               /* publishing has stopped for us */
+	bool prepared;
+	uint64_t orphans_at_ms; /* when they are looked for again: what was scanned before is known */
+	struct mig_job *job;    /* in the worker's hands, or NULL */
+	struct mig_manager_stats stats;
+};
+
+static void look(struct mig_manager *m);
+
+/* ---- steps */
+
+static uint32_t wait_after(uint32_t tries)
+{
+	uint32_t ms = (uint32_t)MIG_RETRY_MS << HM_MIN(tries, 5U);
+
+	return HM_MIN(ms, (uint32_t)MIG_RETRY_MAX_MS);
+}
+
+static struct mig_step step_of(const struct mig_hold *h, enum mig_step_kind kind)
+{
+	struct mig_step s = {
+		.kind = kind, .at = h->at, .gi = h->made.gi, .container = h->container, .device = h->device
+	};
+
+	hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", h->gpu_uuid);
+	hm_fmt(s.profile, sizeof s.profile, "%s", h->profile);
+	hm_fmt(s.pod_uid, sizeof s.pod_uid, "%s", h->pod_uid);
+	return s;
+}
+
+static bool is_claimed(const struct mig_manager *m, const char *mig_uuid)
+{
+	for (size_t i = 0; i < claims_count(m->config.claims); i++) {
+		const struct claim *c = claims_at(m->config.claims, i);
+
+		for (size_t k = 0; c->state != CLAIM_ENDED && k < c->card_count; k++)
+			if (strcmp(c->cards[k].mig, mig_uuid) == 0)
+				return true;
+	}
+	return false;
+}
+
+static const struct card *our_card(const struct mig_manager *m, const char *gpu_uuid)
+{
+	const struct card *card = inventory_find(fleet_inventory(m->fleet), gpu_uuid);
+
+	return card != NULL && mig_cards_is_ours(&m->config.options->hami, card) ? card : NULL;
+}
+
+/* Which device the hold has had, where we do not know: the one that stands at its place. */
+static void find_made(const struct mig_manager *m, struct mig_hold *h)
+{
+	const struct card *card = inventory_find(fleet_inventory(m->fleet), h->gpu_uuid);
+
+	for (size_t i = 0; !h->ready && card != NULL && i < card->mig.device_count; i++)
+		if (card->mig.devices[i].at.start == h->at.start && card->mig.devices[i].at.size == h->at.size) {
+			h->made = card->mig.devices[i];
+			h->ready = true;
+		}
+}
+
+/* True: the hold at i has gone from the table. */
+static bool add_hold(struct mig_manager *m, struct mig_job *j, size_t i, uint64_t now)
+{
+	struct mig_hold *h = mig_holds_at(m->holds, i);
+	struct mig_step s;
+
+	if (h->over) {
+		find_made(m, h);
+		if (!h->ready) {
+			mig_holds_remove(m->holds, i);
+			return true;
+		}
+		if (is_claimed(m, h->made.uuid) || mig_holds_blind(m->holds, h->gpu_uuid))
+			return false;
+	}
+	if ((!h->over && (h->ready || h->bad)) || now < h->not_before_ms)
+		return false;
+	if (!h->over && our_card(m, h->gpu_uuid) == NULL) {
+		hm_fmt(h->trouble, sizeof h->trouble, "card %s is none that this node cuts", h->gpu_uuid);
+		return false;
+	}
+	s = step_of(h, h->over ? MIG_END : MIG_ENSURE);
+	if (!mig_job_add(j, &s))
+		h->not_before_ms = now + MIG_RETRY_MS;
+	return false;
+}
+
+/* An instance that no pod holds: its pod ended while nobody looked, or somebody made it by hand. */
+static void add_orphans(const struct mig_manager *m, struct mig_job *j, const struct card *card)
+{
+	const struct mig_card *c = &card->mig;
+
+	for (size_t i = 0; i < c->device_count + c->bare_count; i++) {
+		const struct mig_device *d = i < c->device_count ? &c->devices[i] : &c->bare[i - c->device_count];
+		struct mig_step s = { .kind = MIG_END, .at = d->at, .gi = d->gi };
+
+		if (d->at.size == 0 || mig_holds_place(m->holds, card->uuid, d->at) ||
+		    (d->uuid[0] != '\0' && is_claimed(m, d->uuid)))
+			continue;
+		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", card->uuid);
+		hm_fmt(s.profile, sizeof s.profile, "%s", d->profile);
+		if (!mig_job_add(j, &s))
+			return;
+	}
+}
+
+static void add_preparations(const struct mig_manager *m, struct mig_job *j)
+{
+	const struct inventory *inv = fleet_inventory(m->fleet);
+
+	for (size_t i = 0; i < inv->count; i++) {
+		struct mig_step s = { .kind = MIG_PREPARE };
+
+		if (our_card(m, inv->cards[i].uuid) == NULL) {
+			log_warn("operating mode mig: a card is not offered: it has no MIG, or migProfileAllowlist "
+				 "does not "
+				 "name its model",
+				 KV("uuid", inv->cards[i].uuid), KV("model", inv->cards[i].model));
+			continue;
+		}
+		if (mig_holds_card(m->holds, inv->cards[i].uuid)) {
+			log_info("a card stays as it is: pods hold it", KV("uuid", inv->cards[i].uuid));
+			continue;
+		}
+		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", inv->cards[i].uuid);
+		if (!mig_job_add(j, &s))
+			log_error("out of memory: a card is not prepared", KV("uuid", inv->cards[i].uuid));
+	}
+}
+
+/* ---- what came of them */
+
+static void on_prepared(struct mig_manager *m, const struct mig_step *s)
+{
+	if (s->err.code == 0) {
+		log_info("a card is ready for MIG", KV("uuid", s->gpu_uuid));
+		return;
+	}
+	m->stats.failures++;
+	log_warn("a card is not prepared for MIG; it stays as it is", KV("uuid", s->gpu_uuid), KV_ERR(&s->err));
+	cluster_tell_node(m->config.cluster, "Warning", "MIGNotPrepared", "GPU %s stays as it is: %s", s->gpu_uuid,
+			  s->err.msg);
+}
+
+static void on_ensured(struct mig_manager *m, const struct mig_step *s, struct mig_hold *h)
+{
+	if (s->err.code == 0) {
+		h->made = s->made;
+		h->ready = true;
+		h->trouble[0] = '\0';
+		h->tries = 0;
+		m->stats.made++;
+		log_info("a MIG device is ready", KV("uuid", s->made.uuid), KV("profile", h->profile),
+			 KV("gpu", h->gpu_uuid), KV("pod", h->pod), KV("namespace", h->name_space));
+		return;
+	}
+	m->stats.failures++;
+	h->bad = s->err.code == HM_EINVAL;
+	hm_fmt(h->trouble, sizeof h->trouble, "%s", s->err.msg);
+	h->not_before_ms = loop_now_ms(m->loop) + wait_after(h->tries++);
+	log_warn("a MIG device cannot be made", KV("pod", h->pod), KV("namespace", h->name_space), KV_ERR(&s->err));
+}
+
+static void on_ended(struct mig_manager *m, const struct mig_step *s)
+{
+	struct mig_hold *h = NULL;
+	size_t i;
+
+	for (i = 0; s->pod_uid[0] != '\0' && i < mig_holds_count(m->holds); i++) {
+		h = mig_holds_at(m->holds, i);
+		if (h->over && strcmp(h->pod_uid, s->pod_uid) == 0 && h->container == s->container &&
+		    h->device == s->device && h->at.start == s->at.start && strcmp(h->gpu_uuid, s->gpu_uuid) == 0)
+			break;
+		h = NULL;
+	}
+	if (s->err.code == 0) {
+		m->stats.ended++;
+		log_info("a MIG device has ended", KV("profile", s->profile), KV("gpu", s->gpu_uuid),
+			 KV_U64("start", s->at.start));
+		if (h != NULL)
+			mig_holds_remove(m->holds, i);
+		return;
+	}
+	m->stats.failures++;
+	log_v(1, "a MIG device cannot be ended yet", KV("gpu", s->gpu_uuid), KV_U64("gi", s->gi), KV_ERR(&s->err));
+	if (h != NULL)
+		h->not_before_ms = loop_now_ms(m->loop) + wait_after(h->tries++);
+}
+
+static void tell_pods(struct mig_manager *m)
+{
+	for (size_t i = 0; i < mig_holds_count(m->holds); i++) {
+		const struct mig_hold *h = mig_holds_at(m->holds, i);
+
+		if (h->ready && !h->over && !h->told)
+			mig_tell_pod(m->tell, h);
+	}
+}
+
+static void on_done(struct worker_job *job)
+{
+	struct mig_job *j = HM_CONTAINER(job, struct mig_job, job);
+	struct mig_manager *m = j->arg;
+	bool changed = false;
+
+	m->job = NULL;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct mig_step *s = &j->steps[i];
+		struct mig_hold *h = mig_holds_find(m->holds, s->pod_uid, s->container, s->device);
+
+		changed |= s->err.code == 0;
+		if (s->kind == MIG_PREPARE)
+			on_prepared(m, s);
+		else if (s->kind == MIG_END)
+			on_ended(m, s);
+		else if (h != NULL && h->at.start == s->at.start && strcmp(h->gpu_uuid, s->gpu_uuid) == 0)
+			on_ensured(m, s, h);
+	}
+	mig_job_free(j);
+	if (!m->prepared) {
+		m->prepared = true;
+		card_pause_end(m->config.pause);
+	}
+	if (changed)
+		driver_scan_soon(m->config.driver);
+	tell_pods(m);
+	look(m);
+}
+
+/* ---- the next round */
+
+static void submit(struct mig_manager *m, struct mig_job *j)
+{
+	if (j->count == 0) {
+		mig_job_free(j);
+		return;
+	}
+	m->job = j;
+	worker_submit(m->config.worker, &j->job);
+}
+
+static void prepare(struct mig_manager *m)
+{
+	struct mig_job *j;
+
+	if (!m->paused || m->fleet == NULL || !pods_synced(m->config.pods))
+		return;
+	j = mig_job_new(m->config.driver, on_done, m);
+	if (j == NULL)
+		return; /* at the next look */
+	add_preparations(m, j);
+	if (j->count == 0) {
+		m->prepared = true;
+		card_pause_end(m->config.pause);
+	}
+	submit(m, j);
+}
+
+static void work(struct mig_manager *m)
+{
+	const struct inventory *inv = fleet_inventory(m->fleet);
+	struct mig_job *j = mig_job_new(m->config.driver, on_done, m);
+	uint64_t now = loop_now_ms(m->loop);
+
+	if (j == NULL)
+		return;
+	for (size_t i = 0; i < mig_holds_count(m->holds);)
+		if (!add_hold(m, j, i, now))
+			i++;
+	for (size_t i = 0; now >= m->orphans_at_ms && i < inv->count; i++)
+		if (our_card(m, inv->cards[i].uuid) != NULL)
+			add_orphans(m, j, &inv->cards[i]);
+	if (now >= m->orphans_at_ms)
+		m->orphans_at_ms = now + MIG_ORPHANS_MS;
+	submit(m, j);
+}
+
+static void look(struct mig_manager *m)
+{
+	if (m->job != NULL)
+		return;
+	if (!m->prepared)
+		prepare(m);
+	if (m->prepared && m->job == NULL && m->fleet != NULL)
+		work(m);
+	loop_timer_arm(m->timer, MIG_LOOK_MS);
+}
+
+static void on_timer(void *arg)
+{
+	look(arg);
+}
+
+static void on_paused(void *arg)
+{
+	struct mig_manager *m = arg;
+
+	m->paused = true;
+	look(m);
+}
+
+/* ---- pods and cards */
+
+static void on_pod(void *arg, const struct pod_view *v)
+{
+	struct mig_manager *m = arg;
+	struct hm_err e;
+
+	if (!pod_view_is_bound_to(v, cluster_node(m->config.cluster)) ||
+	    (v->annotations[POD_MIG_ALLOCATIONS] != NULL && !hami_late_trusts(m->config.late, v)))
+		return;
+	if (mig_holds_take(m->holds, v, &e) < 0)
+		log_error("a pod's MIG reservation is not taken yet", KV("pod", v->name), KV_ERR(&e));
+	tell_pods(m);
+	look(m);
+}
+
+static void on_pod_gone(void *arg, const struct pod_view *v)
+{
+	struct mig_manager *m = arg;
+
+	mig_holds_gone(m->holds, v->uid);
+	look(m);
+}
+
+static void on_synced(void *arg)
+{
+	look(arg);
+}
+
+void mig_manager_take(struct mig_manager *m, const struct fleet *f)
+{
+	m->fleet = f;
+	m->orphans_at_ms = 0;
+	look(m);
+}
+
+/* ---- a container's start */
+
+static int fill_one(const struct mig_manager *m, const struct mig_hold *h, struct claim_card *out, struct hm_err *e)
+{
+	const struct card *card = inventory_find(fleet_inventory(m->fleet), h->gpu_uuid);
+	const struct mig_profile *p = card != NULL ? mig_find_profile(&card->mig, h->profile) : NULL;
+
+	if (h->bad)
+		return hm_err_set(e, HM_EINVAL, "%s", h->trouble);
+	if (!h->ready)
+		return hm_err_set(e, HM_EAGAIN, "MIG device %s on %s is not made yet%s%s", h->profile, h->gpu_uuid,
+				  h->trouble[0] != '\0' ? ": " : "", h->trouble);
+	*out = (struct claim_card) { .memory_bytes = h->made.memory_mib << 20,
+				     .cores = p != NULL ? mig_cores(p, &card->mig) : 100,
+				     .gi = h->made.gi,
+				     .ci = h->made.ci };
+	hm_fmt(out->uuid, sizeof out->uuid, "%s", h->gpu_uuid);
+	hm_fmt(out->mig, sizeof out->mig, "%s", h->made.uuid);
+	return 0;
+}
+
+static size_t count_of(const struct mig_manager *m, const char *uid, uint32_t entry)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < mig_holds_count(m->holds); i++) {
+		const struct mig_hold *h = mig_holds_at(m->holds, i);
+
+		count += !h->over && h->container == entry && strcmp(h->pod_uid, uid) == 0;
+	}
+	return count;
+}
+
+/* The device entry names the card again: both must say the same. */
+static int check_cards(const struct claim *c, const char *gpu_uuid, struct hm_err *e)
+{
+	for (size_t i = 0; i < c->card_count; i++)
+		if (strcmp(c->cards[i].uuid, gpu_uuid) == 0)
+			return 0;
+	return hm_err_set(e, HM_EINVAL, "MIG reservation GPU %s does not match allocated GPU %s", gpu_uuid,
+			  c->card_count > 0 ? c->cards[0].uuid : "none");
+}
+
+int mig_manager_fill(struct mig_manager *m, const struct pod_view *v, const char *container, uint32_t entry,
+		     size_t count, struct claim *out, struct hm_err *e)
+{
+	struct claim_card cards[HM_MAX_CARDS];
+	size_t reserved;
+
+	if (m->fleet == NULL || !m->prepared)
+		return hm_err_set(e, HM_EAGAIN, "the cards are not ready for MIG yet");
+	if (mig_holds_take(m->holds, v, e) < 0)
+		return -e->code;
+	reserved = count_of(m, v->uid, entry);
+	if (reserved == 0 && mig_holds_blind(m->holds, out->card_count > 0 ? out->cards[0].uuid : ""))
+		return hm_err_set(e, HM_EINVAL, "decode scheduler MIG allocations: they cannot be read");
+	if (reserved != count || count > HM_MAX_CARDS)
+		return hm_err_set(e, HM_EINVAL, "container %s has %zu MIG reservations, requested %zu devices",
+				  container, reserved, count);
+	for (uint32_t i = 0, at = 0; at < count && i < HM_MAX_CARDS * 2; i++) {
+		const struct mig_hold *h = mig_holds_find(m->holds, v->uid, entry, i);
+
+		if (h == NULL || h->over)
+			continue;
+		if (check_cards(out, h->gpu_uuid, e) < 0 || fill_one(m, h, &cards[at++], e) < 0)
+			return -e->code;
+	}
+	memcpy(out->cards, cards, count * sizeof cards[0]);
+	out->card_count = count;
+	return 0;
+}
+
+/* ---- life */
+
+void mig_manager_stats(const struct mig_manager *m, struct mig_manager_stats *out)
+{
+	struct mig_tell_stats tell;
+
+	*out = m->stats;
+	mig_tell_stats(m->tell, &tell);
+	out->patches = tell.patches;
+	out->conflicts = tell.conflicts;
+	out->prepared = m->prepared;
+	out->holds = mig_holds_count(m->holds);
+	for (size_t i = 0; i < out->holds; i++) {
+		const struct mig_hold *h = mig_holds_at(m->holds, i);
+
+		out->over += h->over;
+		out->ready_held += h->ready && !h->over;
+	}
+}
+
+int mig_manager_new(struct loop *l, const struct mig_manager_config *config, struct mig_manager **out, struct hm_err *e)
+{
+	hm_auto(mig_manager) *m = calloc(1, sizeof *m);
+
+	if (m == NULL || (m->holds = mig_holds_new()) == NULL)
+		return hm_err_set(e, HM_ENOMEM, "MIG manager");
+	m->loop = l;
+	m->config = *config;
+	if (loop_timer_new(l, on_timer, m, &m->timer, e) < 0 ||
+	    mig_tell_new(cluster_client(config->cluster), m->holds, &m->tell, e) < 0)
+		return -e->code;
+	m->listener = (struct pods_listener) { .changed = on_pod, .gone = on_pod_gone, .synced = on_synced, .arg = m };
+	pods_listen(config->pods, &m->listener);
+	card_pause_begin(config->pause, on_paused, m);
+	loop_timer_arm(m->timer, MIG_LOOK_MS);
+	*out = HM_STEAL(m);
+	return 0;
+}
+
+/* A job that hangs in NVML is left to the process's end. */
+void mig_manager_free(struct mig_manager *m)
+{
+	if (m == NULL)
+		return;
+	link_remove(&m->listener.link);
+	if (m->job != NULL && !m->job->job.pending)
+		mig_job_free(m->job);
+	mig_tell_free(m->tell);
+	mig_holds_free(m->holds);
+	loop_timer_free(m->timer);
+	free(m);
+}

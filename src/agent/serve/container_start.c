@@ -1,0 +1,94 @@
+#include "agent/serve/container_start.h"
+
+#include "agent/claims/prestart.h"
+#include "agent/processes/holders.h"
+#include "base/log.h"
+#include "contract/host.h"
+#include "core/fmt.h"
+#include "kubelet/checkpoint.h"
+
+/* /proc is looked through only if a claim of another pod shares a slot. */
+struct lazy_holders {
+	const struct agent_paths *paths;
+	struct holders *seen;
+};
+
+static bool is_alive(const struct claim *c, void *arg)
+{
+	struct lazy_holders *lazy = arg;
+	struct hm_err e;
+
+	if (lazy->seen == NULL && holders_scan("/proc", &lazy->seen, &e) < 0) {
+		log_warn("cannot see whether a slot's holder lives; taking it for alive", KV_ERR(&e));
+		return true;
+	}
+	return holders_mounted(lazy->seen, agent_path_alloc(lazy->paths, c->number, HM_ALLOC_USAGE).s);
+}
+
+static int check_holders(const struct container_start_tools *t, const struct prestart_facts *facts,
+			 const char *const *ids, size_t count, const struct prestart_target *targets,
+			 size_t target_count, struct hm_err *e)
+{
+	struct lazy_holders lazy = { t->binding.paths, NULL };
+	int r = prestart_check_holders(facts, ids, count, targets, target_count, is_alive, &lazy, e);
+
+	holders_free(lazy.seen);
+	return r;
+}
+
+static int start_one(const struct container_start_tools *t, const struct prestart_target *target,
+		     const char *const *ids, size_t count, struct hm_err *e)
+{
+	struct claim c;
+	int r = t->offer->class->start(t->offer, target, ids, count, claims_find(t->binding.claims, target->number), &c,
+				       e);
+
+	if (r < 0)
+		return r;
+	c.state = CLAIM_ACTIVE;
+	if (target->classic)
+		c.cdi[0] = '\0';
+	if (target->pod_uid[0] != '\0')
+		hm_fmt(c.pod_uid, sizeof c.pod_uid, "%s", target->pod_uid);
+	if (target->container[0] != '\0')
+		hm_fmt(c.container, sizeof c.container, "%s", target->container);
+	r = binding_of(&c)->start(&t->binding, &c, e);
+	claim_fini(&c);
+	if (r < 0)
+		return r;
+	if (t->offer->class->started != NULL)
+		t->offer->class->started(t->offer, claims_find(t->binding.claims, target->number));
+	pending_remove(t->binding.pending, target->number);
+	log_v(1, "ready to start", KV_U64("number", target->number), KV("pod_uid", target->pod_uid),
+	      KV("container", target->container));
+	return 0;
+}
+
+int container_start(const struct container_start_tools *t, const char *const *ids, size_t count, struct hm_err *e)
+{
+	struct prestart_target targets[PRESTART_MAX_TARGETS];
+	hm_auto(checkpoint) *checkpoint = NULL;
+	struct prestart_facts facts = { .resource = t->offer->resource,
+					.alloc_dir = t->binding.paths->alloc.s,
+					.others_start = t->offer->class->others_start,
+					.claims = t->binding.claims,
+					.pending = t->binding.pending };
+	struct hm_err why = { 0 };
+	size_t target_count;
+
+	if (checkpoint_read(t->binding.paths->checkpoint.s, t->offer->resource, &checkpoint, &why) < 0)
+		log_warn("the kubelet's checkpoint cannot be read; going by the Allocate calls that are remembered",
+			 KV_ERR(&why));
+	facts.checkpoint = checkpoint;
+	facts.checkpoint_trouble = why.msg;
+	if (prestart_find(&facts, ids, count, targets, &target_count, e) < 0 ||
+	    (t->offer->class->ids_are_held && check_holders(t, &facts, ids, count, targets, target_count, e) < 0))
+		return -e->code;
+	if (target_count == 0)
+		log_info("a container that another plugin gave its devices starts with what that gave it",
+			 KV("first_id", ids[0]));
+	for (size_t i = 0; i < target_count; i++)
+		if (start_one(t, &targets[i], ids, count, e) < 0)
+			return -e->code;
+	return 0;
+}
