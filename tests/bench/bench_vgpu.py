@@ -67,6 +67,7 @@ def measure_calls(context, env):
 def in_container(context, folder, preload=True):
     """The start of a command line whose process finds the folder of a container: /run is its own."""
     script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
+              'mount --bind "$0/usage" /run/hami-vgpu/usage && '
               + ('LD_PRELOAD="$1" && export LD_PRELOAD && ' if preload else "") + 'shift && exec "$@"')
     return ["unshare", *(["-m"] if os.geteuid() == 0 else ["-rm"]), "sh", "-c", script, str(folder),
             str(context.build / "lib/libvgpu.so")]

@@ -96,8 +96,9 @@ class Container:
         if preload:
             inner["LD_PRELOAD"] = str(BUILD / "lib/libvgpu.so")
         sets = [f"{name}={value}" for name, value in inner.items()]
+        # The usage folder is a mount of its own, as the agent has it made: that is how it knows whose a process is.
         script = ('mount -t tmpfs none /run && mkdir /run/hami-vgpu && mount --bind "$0" /run/hami-vgpu && '
-                  'exec env -i "$@"')
+                  '{ [ ! -d "$0/usage" ] || mount --bind "$0/usage" /run/hami-vgpu/usage; } && exec env -i "$@"')
         return ["unshare", *UNSHARE, "sh", "-c", script, str(self.folder), *sets, *map(str, argv)]
 
     def start(self, argv, **kwargs):
