@@ -67,8 +67,8 @@ static int name_devices(const struct binding_tools *t, const struct claim *c, st
 
 	for (size_t i = 0; i < c->card_count; i++)
 		cards[i] = inventory_find(t->inventory, c->cards[i].uuid);
-	if (hami != NULL && !claim_is_mig(c)) /* those are of cards as a whole */
-		count = hami_answer_cdi_names(hami, cards, c->card_count, out->names);
+	if (hami != NULL)
+		count = hami_answer_cdi_names(hami, c, cards, out->names);
 	if (count == 0)
 		return 0;
 	if ((hami->strategies & HAMI_LIST_CDI_CRI) != 0) {
@@ -101,9 +101,24 @@ static int classic_allocate(const struct binding_tools *t, struct claim *c, stru
 	return 0;
 }
 
+/* A MIG device that was just made has its CDI device when it has been scanned. */
+static int need_named(const struct binding_tools *t, const struct claim *c, struct hm_err *e)
+{
+	const struct hami_answer_config *hami = edits_hami(t->edits);
+
+	for (size_t i = 0; hami != NULL && (hami->strategies & HAMI_LIST_CDI) != 0 && i < c->card_count; i++) {
+		const struct card *card = inventory_find(t->inventory, c->cards[i].uuid);
+
+		if (c->cards[i].mig[0] != '\0' &&
+		    (card == NULL || mig_find_device(&card->mig, c->cards[i].mig) == NULL))
+			return hm_err_set(e, HM_EAGAIN, "MIG device %s is not seen yet", c->cards[i].mig);
+	}
+	return 0;
+}
+
 static int classic_start(const struct binding_tools *t, struct claim *c, struct hm_err *e)
 {
-	if (container_dir_write(t->paths, c, t->oversubscribe, e) < 0)
+	if (need_named(t, c, e) < 0 || container_dir_write(t->paths, c, t->oversubscribe, e) < 0)
 		return -e->code;
 	return claims_put(t->claims, c, e);
 }

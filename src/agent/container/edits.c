@@ -168,7 +168,8 @@ int edits_make(struct edits *m, const struct claim *c, const struct inventory *i
 				    : hami_answer_edits(m->hami, c, cards, m->library, way == EDITS_SPEC, out, e);
 	if (r == 0 && m->hami != NULL && way == EDITS_SPEC)
 		r = hami_cdi_add_extras(m->hami, out, e);
-	if (r == 0 && way == EDITS_ANSWER && m->hami != NULL && m->hami->pass_device_specs)
+	if (r == 0 && way == EDITS_ANSWER && m->hami != NULL && m->hami->pass_device_specs &&
+	    (m->hami->strategies & HAMI_LIST_NVIDIA) != 0)
 		r = add_mig_nodes(m, c, cards, out, e);
 	if (r == 0)
 		r = add_mounts(m, c, out, e);

@@ -59,11 +59,12 @@ static int mount(struct maker *m, const char *host, const char *inside, bool rea
 /* ---- which cards: for NVIDIA's runtime */
 
 /* The card's name, or that of the MIG device on it. */
-static const char *visible_id(const struct maker *m, size_t i, char room[HM_UUID_BYTES])
+static const char *visible_id(const struct hami_answer_config *a, const struct claim_card *held,
+			      const struct card *card, char room[HM_UUID_BYTES])
 {
-	if (m->claim->cards[i].mig[0] != '\0')
-		return m->claim->cards[i].mig;
-	hami_answer_device_id(m->a, m->cards[i], room);
+	if (held->mig[0] != '\0')
+		return held->mig;
+	hami_answer_device_id(a, card, room);
 	return room;
 }
 
@@ -74,7 +75,7 @@ static int name_cards(struct maker *m)
 	for (size_t i = 0; i < m->claim->card_count; i++) {
 		char room[HM_UUID_BYTES];
 
-		str_addf(&list, "%s%s", i > 0 ? "," : "", visible_id(m, i, room));
+		str_addf(&list, "%s%s", i > 0 ? "," : "", visible_id(m->a, &m->claim->cards[i], m->cards[i], room));
 	}
 	return str_failed(&list) ? no_memory(m->e) : env(m, HM_ENV_VISIBLE_DEVICES, str_text(&list));
 }
@@ -86,7 +87,8 @@ static int mount_cards(struct maker *m)
 	for (size_t i = 0; i < m->claim->card_count; i++) {
 		char room[HM_UUID_BYTES];
 
-		hm_fmt(inside, sizeof inside, HAMI_VOLUME_MOUNT_DIR "/%s", visible_id(m, i, room));
+		hm_fmt(inside, sizeof inside, HAMI_VOLUME_MOUNT_DIR "/%s",
+		       visible_id(m->a, &m->claim->cards[i], m->cards[i], room));
 		if (mount(m, "/dev/null", inside, false) < 0)
 			return -m->e->code;
 	}
@@ -288,7 +290,7 @@ int hami_answer_edits(const struct hami_answer_config *a, const struct claim *c,
 	return 0;
 }
 
-size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct card *const *cards, size_t count,
+size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct claim *c, const struct card *const *cards,
 			     char (*names)[HAMI_ANSWER_NAME_BYTES])
 {
 	static const struct {
@@ -304,11 +306,11 @@ size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct ca
 
 	if ((a->strategies & HAMI_LIST_CDI) == 0)
 		return 0;
-	for (size_t i = 0; i < count; i++) {
-		char id[HM_UUID_BYTES];
+	for (size_t i = 0; i < c->card_count; i++) {
+		char room[HM_UUID_BYTES];
 
-		hami_answer_device_id(a, cards[i], id);
-		hm_fmt(names[n++], HAMI_ANSWER_NAME_BYTES, HAMI_CDI_VENDOR "/" HAMI_CDI_CLASS_GPU "=%s", id);
+		hm_fmt(names[n++], HAMI_ANSWER_NAME_BYTES, HAMI_CDI_VENDOR "/" HAMI_CDI_CLASS_GPU "=%s",
+		       visible_id(a, &c->cards[i], cards[i], room));
 	}
 	for (size_t i = 0; i < HM_COUNT(extras); i++)
 		if ((a->extra_specs & extras[i].which) != 0)

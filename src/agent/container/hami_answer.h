@@ -56,9 +56,9 @@ void hami_answer_device_id(const struct hami_answer_config *a, const struct card
 
 enum { HAMI_ANSWER_NAMES = HM_MAX_CARDS + 4, HAMI_ANSWER_NAME_BYTES = 128 };
 
-/* Classic binding with a CDI strategy: the names of HAMi's own CDI devices (agent/container/hami_cdi.h) for these
- * cards. Returns how many; 0 without such a strategy. */
-size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct card *const *cards, size_t count,
+/* Classic binding with a CDI strategy: the names of HAMi's own CDI devices (agent/container/hami_cdi.h) for the
+ * claim's cards or MIG devices; `cards` as above. Returns how many; 0 without such a strategy. */
+size_t hami_answer_cdi_names(const struct hami_answer_config *a, const struct claim *c, const struct card *const *cards,
 			     char (*names)[HAMI_ANSWER_NAME_BYTES]);
 
 #endif

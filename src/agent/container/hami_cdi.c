@@ -138,22 +138,57 @@ static void spec_fini(struct cdi_spec *s)
 	cdi_edits_fini(&s->edits);
 }
 
-/* 1: the card was added, 0: it is not there. */
-static int add_card(const struct hami_answer_config *a, struct driver_edits *driver, const struct card *card,
-		    struct cdi_device *out, struct hm_err *e)
+/* Its edits are made, or failed with r; what is not there is left out. */
+static int add_device(struct cdi_spec *out, struct cdi_device *made, const char *name, int r, struct hm_err *e)
 {
-	char name[HM_UUID_BYTES];
-	int r = driver_edits_card(driver, card, &out->edits, e);
-
-	if (r == -HM_EAGAIN) {
-		log_warn("a card has no CDI device of its own", KV("uuid", card->uuid), KV_ERR(e));
+	if (r == 0 && (made->name = strdup(name)) == NULL)
+		r = no_memory(e);
+	if (r == 0) {
+		out->devices[out->device_count++] = *made;
 		return 0;
 	}
-	if (r < 0)
+	cdi_edits_fini(&made->edits);
+	if (r != -HM_EAGAIN)
 		return r;
+	log_warn("a card or MIG device has no CDI device of its own", KV("uuid", name), KV_ERR(e));
+	return 0;
+}
+
+static int add_mig(struct driver_edits *driver, const struct card *card, const struct mig_device *mig,
+		   struct cdi_spec *out, struct hm_err *e)
+{
+	struct claim_card held = { .gi = mig->gi, .ci = mig->ci };
+	struct cdi_device device = { 0 };
+	int r;
+
+	hm_fmt(held.mig, sizeof held.mig, "%s", mig->uuid);
+	r = driver_edits_mig(driver, card, &held, false, &device.edits, e);
+	return add_device(out, &device, mig->uuid, r, e);
+}
+
+/* A card in MIG mode is none that programs can use as a whole. */
+static int add_card(const struct hami_answer_config *a, struct driver_edits *driver, const struct card *card,
+		    struct cdi_spec *out, struct hm_err *e)
+{
+	struct cdi_device device = { 0 };
+	char name[HM_UUID_BYTES];
+
+	for (size_t i = 0; i < card->mig.device_count; i++)
+		if (add_mig(driver, card, &card->mig.devices[i], out, e) < 0)
+			return -e->code;
+	if (card->mig_enabled)
+		return 0;
 	hami_answer_device_id(a, card, name);
-	out->name = strdup(name);
-	return out->name != NULL ? 1 : no_memory(e);
+	return add_device(out, &device, name, driver_edits_card(driver, card, &device.edits, e), e);
+}
+
+static size_t most_devices(const struct inventory *inv)
+{
+	size_t n = inv->count;
+
+	for (size_t i = 0; i < inv->count; i++)
+		n += inv->cards[i].mig.device_count;
+	return n;
 }
 
 static int make_spec(const struct hami_answer_config *a, struct driver_edits *driver, const struct inventory *inv,
@@ -161,20 +196,12 @@ static int make_spec(const struct hami_answer_config *a, struct driver_edits *dr
 {
 	if (driver_edits_common(driver, &out->edits, e) < 0)
 		return -e->code;
-	out->devices = calloc(inv->count + 1, sizeof *out->devices);
+	out->devices = calloc(most_devices(inv) + 1, sizeof *out->devices);
 	if (out->devices == NULL)
 		return no_memory(e);
-	for (size_t i = 0; i < inv->count; i++) {
-		struct cdi_device device = { 0 };
-		int r = add_card(a, driver, &inv->cards[i], &device, e);
-
-		if (r <= 0)
-			cdi_edits_fini(&device.edits);
-		if (r < 0)
-			return r;
-		if (r > 0)
-			out->devices[out->device_count++] = device;
-	}
+	for (size_t i = 0; i < inv->count; i++)
+		if (add_card(a, driver, &inv->cards[i], out, e) < 0)
+			return -e->code;
 	return cdi_add_env(&out->edits, HM_ENV_VISIBLE_DEVICES, "void") < 0 ? no_memory(e) : 0;
 }
 

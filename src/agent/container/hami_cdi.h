@@ -1,6 +1,6 @@
-/* The CDI specs of HAMi's plugin (and NVIDIA's), "k8s.device-plugin.nvidia.com-<class>.json": a device for each card,
- * and for what comes besides the cards. Allocate answers of classic binding name them. With late binding a container
- * has a spec of its own, and of this only the extras. */
+/* The CDI specs of HAMi's plugin (and NVIDIA's), "k8s.device-plugin.nvidia.com-<class>.json": a device for each card
+ * or MIG device, and for what comes besides the cards. Allocate answers of classic binding name them. With late binding
+ * a container has a spec of its own, and of this only the extras. */
 #ifndef HM_AGENT_CONTAINER_HAMI_CDI_H
 #define HM_AGENT_CONTAINER_HAMI_CDI_H
 

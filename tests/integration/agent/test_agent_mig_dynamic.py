@@ -240,6 +240,21 @@ def test_classic_binding_answers_with_the_device(make_node):
     wait_until("a's ended", 20, lambda: set(node.devices()) == {("1g.5gb", 3)})
 
 
+def test_classic_binding_with_cdi_names_the_device(make_node):
+    node = make_node([""], start=False)
+    node.start_agent("--device-list-strategy=cdi-cri", binding="classic")
+    node.wait_prepared()
+    for name, start in (("a", 0), ("b", 3)):
+        node.place_mig(name, (0, "1g.5gb", start, 1), command=["sleep", "60"])
+        node.wait_running([name])
+        minors = dict(line.rsplit(" ", 1) for line in
+                      (node.sim / "proc/driver/nvidia-caps/mig-minors").read_text().splitlines())
+        gi = node.devices()["1g.5gb", start]["gpu_instance"]
+        assert sorted(node.execute(name, ["ls", "/dev/nvidia-caps"]).split()) == sorted(
+            f"nvidia-cap{minors[part]}" for part in (f"gpu0/gi{gi}/access", f"gpu0/gi{gi}/ci0/access"))
+        assert "NVIDIA_VISIBLE_DEVICES=void" in node.execute(name, ["env"]).split()
+
+
 def test_what_was_not_decided_for_this_node_makes_nothing(make_node):
     node = make_node([""])
     node.place_mig("forged", (0, "1g.5gb", 5, 1), run=False, **{"hami.io/vgpu-node": "other"})

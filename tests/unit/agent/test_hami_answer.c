@@ -276,17 +276,22 @@ static void cdi_names(void **state)
 	card(1, 8000, 50);
 	card(0, 8000, 50);
 	cards_of_claim(cards);
-	assert_int_equal(hami_answer_cdi_names(&config, cards, 2, names), 0);
+	assert_int_equal(hami_answer_cdi_names(&config, &claim, cards, names), 0);
 	config.strategies = HAMI_LIST_CDI_ANNOTATIONS;
 	config.extras = HAMI_EXTRA_GDS | HAMI_EXTRA_MOFED;
 	config.extra_specs = HAMI_EXTRA_MOFED;
-	assert_int_equal(hami_answer_cdi_names(&config, cards, 2, names), 3);
+	assert_int_equal(hami_answer_cdi_names(&config, &claim, cards, names), 3);
 	assert_string_equal(names[0], "k8s.device-plugin.nvidia.com/gpu=" B);
 	assert_string_equal(names[1], "k8s.device-plugin.nvidia.com/gpu=" A);
 	assert_string_equal(names[2], "k8s.device-plugin.nvidia.com/mofed=all");
 	config.ids_by_index = true;
-	assert_int_equal(hami_answer_cdi_names(&config, cards, 2, names), 3);
+	assert_int_equal(hami_answer_cdi_names(&config, &claim, cards, names), 3);
 	assert_string_equal(names[0], "k8s.device-plugin.nvidia.com/gpu=1");
+	/* A MIG device by its own name; an index of it means nothing to us. */
+	snprintf(claim.cards[1].mig, sizeof claim.cards[1].mig, "MIG-1");
+	assert_int_equal(hami_answer_cdi_names(&config, &claim, cards, names), 3);
+	assert_string_equal(names[0], "k8s.device-plugin.nvidia.com/gpu=1");
+	assert_string_equal(names[1], "k8s.device-plugin.nvidia.com/gpu=MIG-1");
 }
 
 static int everything(void *arg)

@@ -90,6 +90,36 @@ static void a_device_for_each_card(void **state)
 	assert_non_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), "\"name\":\"2\""));
 }
 
+/* Card 2 is cut into one instance that the driver's spec has, one that only the list of minors has, and one that
+ * neither has. */
+static void a_device_for_each_mig_device(void **state)
+{
+	struct card *card = &inventory->cards[2];
+
+	(void)state;
+	temp_write("nvidia.json",
+		   "{\"cdiVersion\":\"0.5.0\",\"kind\":\"nvidia.com/gpu\",\"devices\":["
+		   "{\"name\":\"MIG-a\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/a\"}]}},"
+		   "{\"name\":\"2\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia2\"}]}}]}");
+	temp_write("mig-minors", "gpu2/gi3/access 30\ngpu2/gi3/ci0/access 31\n");
+	options.mig_minors = temp_path("mig-minors");
+	card->mig_enabled = true;
+	card->mig.device_count = 3;
+	card->mig.devices[0] = (struct mig_device) { .uuid = "MIG-a", .gi = 1 };
+	card->mig.devices[1] = (struct mig_device) { .uuid = "MIG-b", .gi = 3 };
+	card->mig.devices[2] = (struct mig_device) { .uuid = "MIG-c", .gi = 4 };
+	write_specs();
+	assert_string_equal(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"),
+			    "{\"cdiVersion\":\"0.6.0\",\"kind\":\"k8s.device-plugin.nvidia.com/gpu\",\"devices\":["
+			    "{\"name\":\"MIG-a\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/a\"}]}},"
+			    "{\"name\":\"MIG-b\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia2\"},"
+			    "{\"path\":\"/dev/nvidia-caps/nvidia-cap30\",\"hostPath\":\"/dev/nvidia-caps/"
+			    "nvidia-cap30\",\"permissions\":\"rw\"},"
+			    "{\"path\":\"/dev/nvidia-caps/nvidia-cap31\",\"hostPath\":\"/dev/nvidia-caps/"
+			    "nvidia-cap31\",\"permissions\":\"rw\"}]}}],"
+			    "\"containerEdits\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"]}}\n");
+}
+
 static void what_is_the_same_stays(void **state)
 {
 	struct stat before, after;
@@ -169,8 +199,8 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_device_for_each_card),       TEST(what_is_the_same_stays), TEST(extras_that_are_there),
-		TEST(the_driver_s_spec_is_missing), TEST(memory_runs_out),
+		TEST(a_device_for_each_mig_device), TEST(a_device_for_each_card),       TEST(what_is_the_same_stays),
+		TEST(extras_that_are_there),        TEST(the_driver_s_spec_is_missing), TEST(memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
