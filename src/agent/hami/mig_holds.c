@@ -209,6 +209,32 @@ void mig_holds_gone(struct mig_holds *h, const char *pod_uid)
 	forget_blind(h, pod_uid);
 }
 
+/* ---- what stands on the cards */
+
+void mig_holds_check(struct mig_holds *h, const struct inventory *inv)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		struct mig_hold *hold = &h->items[i];
+		const struct card *card = inventory_find(inv, hold->gpu_uuid);
+
+		if (hold->over || !hold->ready || card == NULL || mig_find_device(&card->mig, hold->made.uuid) != NULL)
+			continue;
+		hold->ready = hold->told = false;
+		hold->not_before_ms = 0;
+	}
+}
+
+void mig_hold_find_made(struct mig_hold *h, const struct inventory *inv)
+{
+	const struct card *card = inventory_find(inv, h->gpu_uuid);
+
+	for (size_t i = 0; !h->ready && card != NULL && i < card->mig.device_count; i++)
+		if (card->mig.devices[i].at.start == h->at.start && card->mig.devices[i].at.size == h->at.size) {
+			h->made = card->mig.devices[i];
+			h->ready = true;
+		}
+}
+
 /* ---- who holds what */
 
 bool mig_holds_place(const struct mig_holds *h, const char *gpu_uuid, struct mig_placement at)

@@ -12,7 +12,7 @@
 #include "contract/names.h"
 #include "core/cleanup.h"
 #include "core/err.h"
-#include "model/mig.h"
+#include "model/inventory.h"
 
 struct mig_hold {
 	char pod_uid[POD_UID_BYTES], name_space[POD_LABEL_BYTES], pod[KUBE_NAME_BYTES];
@@ -46,6 +46,11 @@ struct mig_hold *mig_holds_at(struct mig_holds *h, size_t i);
 void mig_holds_remove(struct mig_holds *h, size_t i); /* the last one moves to its place */
 /* NULL where there is none; one that is over only where there is no other of this key. */
 struct mig_hold *mig_holds_find(struct mig_holds *h, const char *pod_uid, uint32_t container, uint32_t device);
+
+/* Ready ones whose device is not on its card any more, as after a reset or with a new driver: to be made again. */
+void mig_holds_check(struct mig_holds *h, const struct inventory *inv);
+/* Which device the hold has had, where it is not known: the one that stands at its place, if any does. */
+void mig_hold_find_made(struct mig_hold *h, const struct inventory *inv);
 
 /* Does a pod hold something there, or may one whose text cannot be read: nobody may end it. */
 bool mig_holds_place(const struct mig_holds *h, const char *gpu_uuid, struct mig_placement at);

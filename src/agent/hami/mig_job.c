@@ -28,6 +28,19 @@ static int prepare(struct gpu_driver *d, const struct mig_step *s, struct hm_err
 	return gpu_mig_clear(d, s->gpu_uuid, e);
 }
 
+/* A card that does not keep its mode has lost it by a reset or reboot, though pods hold of it. */
+static int ensure(struct gpu_driver *d, struct mig_step *s, struct hm_err *e)
+{
+	struct hm_err why;
+	int r = gpu_mig_ensure(d, s->gpu_uuid, s->profile, s->at, &s->made, e);
+
+	if (r != -HM_EAGAIN || check_idle(d, s->gpu_uuid, &why) < 0)
+		return r;
+	if (gpu_mig_enable(d, s->gpu_uuid, &why) < 0)
+		return hm_err_wrap(e, "%s", why.msg);
+	return gpu_mig_ensure(d, s->gpu_uuid, s->profile, s->at, &s->made, e);
+}
+
 static int end(struct gpu_driver *d, const struct mig_step *s, struct hm_err *e)
 {
 	int r = gpu_mig_destroy(d, s->gpu_uuid, s->gi, s->at, e);
@@ -42,7 +55,7 @@ static void take(struct gpu_driver *d, struct mig_step *s)
 	s->err.code = 0;
 	switch (s->kind) {
 	case MIG_PREPARE: r = prepare(d, s, &s->err); break;
-	case MIG_ENSURE: r = gpu_mig_ensure(d, s->gpu_uuid, s->profile, s->at, &s->made, &s->err); break;
+	case MIG_ENSURE: r = ensure(d, s, &s->err); break;
 	case MIG_END: r = end(d, s, &s->err); break;
 	}
 	if (r == 0)

@@ -15,7 +15,7 @@
 enum mig_step_kind {
 	MIG_PREPARE, /* MIG mode on and no instances, if no process is on the card: -HM_EAGAIN else, and nothing changed
 		      */
-	MIG_ENSURE,  /* the instance `at`; `made` says which it is */
+	MIG_ENSURE,  /* the instance `at`, and MIG mode on before it; `made` says which it is */
 	MIG_END,     /* the instance `gi` if it stands `at`; one that is gone is done */
 };
 

@@ -21,6 +21,7 @@ struct mig_manager {
 	const struct fleet *fleet; /* NULL: no cards yet */
 	bool paused;               /* publishing has stopped for us */
 	bool prepared;
+	uint64_t prepare_at_ms; /* no card before */
 	uint64_t orphans_at_ms; /* when they are looked for again: what was scanned before is known */
 	struct mig_job *job;    /* in the worker's hands, or NULL */
 	struct mig_manager_stats stats;
@@ -49,35 +50,11 @@ static struct mig_step step_of(const struct mig_hold *h, enum mig_step_kind kind
 	return s;
 }
 
-static bool is_claimed(const struct mig_manager *m, const char *mig_uuid)
-{
-	for (size_t i = 0; i < claims_count(m->config.claims); i++) {
-		const struct claim *c = claims_at(m->config.claims, i);
-
-		for (size_t k = 0; c->state != CLAIM_ENDED && k < c->card_count; k++)
-			if (strcmp(c->cards[k].mig, mig_uuid) == 0)
-				return true;
-	}
-	return false;
-}
-
 static const struct card *our_card(const struct mig_manager *m, const char *gpu_uuid)
 {
 	const struct card *card = inventory_find(fleet_inventory(m->fleet), gpu_uuid);
 
 	return card != NULL && mig_cards_is_ours(&m->config.options->hami, card) ? card : NULL;
-}
-
-/* Which device the hold has had, where we do not know: the one that stands at its place. */
-static void find_made(const struct mig_manager *m, struct mig_hold *h)
-{
-	const struct card *card = inventory_find(fleet_inventory(m->fleet), h->gpu_uuid);
-
-	for (size_t i = 0; !h->ready && card != NULL && i < card->mig.device_count; i++)
-		if (card->mig.devices[i].at.start == h->at.start && card->mig.devices[i].at.size == h->at.size) {
-			h->made = card->mig.devices[i];
-			h->ready = true;
-		}
 }
 
 /* True: the hold at i has gone from the table. */
@@ -87,12 +64,12 @@ static bool add_hold(struct mig_manager *m, struct mig_job *j, size_t i, uint64_
 	struct mig_step s;
 
 	if (h->over) {
-		find_made(m, h);
+		mig_hold_find_made(h, fleet_inventory(m->fleet));
 		if (!h->ready) {
 			mig_holds_remove(m->holds, i);
 			return true;
 		}
-		if (is_claimed(m, h->made.uuid) || mig_holds_blind(m->holds, h->gpu_uuid))
+		if (claims_hold(m->config.claims, h->made.uuid) || mig_holds_blind(m->holds, h->gpu_uuid))
 			return false;
 	}
 	if ((!h->over && (h->ready || h->bad)) || now < h->not_before_ms)
@@ -117,7 +94,7 @@ static void add_orphans(const struct mig_manager *m, struct mig_job *j, const st
 		struct mig_step s = { .kind = MIG_END, .at = d->at, .gi = d->gi };
 
 		if (d->at.size == 0 || mig_holds_place(m->holds, card->uuid, d->at) ||
-		    (d->uuid[0] != '\0' && is_claimed(m, d->uuid)))
+		    (d->uuid[0] != '\0' && claims_hold(m->config.claims, d->uuid)))
 			continue;
 		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", card->uuid);
 		hm_fmt(s.profile, sizeof s.profile, "%s", d->profile);
@@ -126,35 +103,58 @@ static void add_orphans(const struct mig_manager *m, struct mig_job *j, const st
 	}
 }
 
+/* Containers hold of it, or pods: what stands there is theirs. */
+static bool is_held(const struct mig_manager *m, const struct card *card)
+{
+	return mig_holds_card(m->holds, card->uuid) || claims_hold(m->config.claims, card->uuid);
+}
+
+static void add_preparation(const struct card *card, struct mig_job *j)
+{
+	struct mig_step s = { .kind = MIG_PREPARE };
+
+	hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", card->uuid);
+	if (!mig_job_add(j, &s))
+		log_error("out of memory: a card is not prepared", KV("uuid", card->uuid));
+}
+
 static void add_preparations(const struct mig_manager *m, struct mig_job *j)
 {
 	const struct inventory *inv = fleet_inventory(m->fleet);
 
 	for (size_t i = 0; i < inv->count; i++) {
-		struct mig_step s = { .kind = MIG_PREPARE };
+		const struct card *card = &inv->cards[i];
 
-		if (our_card(m, inv->cards[i].uuid) == NULL) {
+		if (our_card(m, card->uuid) == NULL)
 			log_warn("operating mode mig: a card is not offered: it has no MIG, or migProfileAllowlist "
-				 "does not "
-				 "name its model",
-				 KV("uuid", inv->cards[i].uuid), KV("model", inv->cards[i].model));
-			continue;
-		}
-		if (mig_holds_card(m->holds, inv->cards[i].uuid)) {
-			log_info("a card stays as it is: pods hold it", KV("uuid", inv->cards[i].uuid));
-			continue;
-		}
-		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", inv->cards[i].uuid);
-		if (!mig_job_add(j, &s))
-			log_error("out of memory: a card is not prepared", KV("uuid", inv->cards[i].uuid));
+				 "does not name its model",
+				 KV("uuid", card->uuid), KV("model", card->model));
+		else if (is_held(m, card))
+			log_info("a card stays as it is: pods hold it", KV("uuid", card->uuid));
+		else
+			add_preparation(card, j);
 	}
+}
+
+/* A card that was held at our start, came later, or has lost its mode by a reset. */
+static void add_late(const struct mig_manager *m, struct mig_job *j, const struct card *card, uint64_t now)
+{
+	if (card->mig_enabled)
+		add_orphans(m, j, card);
+	else if (now >= m->prepare_at_ms && fleet_is_healthy(m->fleet, card) && !is_held(m, card))
+		add_preparation(card, j);
 }
 
 /* ---- what came of them */
 
 static void on_prepared(struct mig_manager *m, const struct mig_step *s)
 {
-	if (s->err.code == 0) {
+	bool done = s->err.code == 0;
+
+	/* What was done is known with the next scan. */
+	m->prepare_at_ms =
+		HM_MAX(m->prepare_at_ms, loop_now_ms(m->loop) + (done ? MIG_ORPHANS_MS : MIG_PREPARE_AGAIN_MS));
+	if (done) {
 		log_info("a card is ready for MIG", KV("uuid", s->gpu_uuid));
 		return;
 	}
@@ -291,7 +291,7 @@ static void work(struct mig_manager *m)
 			i++;
 	for (size_t i = 0; now >= m->orphans_at_ms && i < inv->count; i++)
 		if (our_card(m, inv->cards[i].uuid) != NULL)
-			add_orphans(m, j, &inv->cards[i]);
+			add_late(m, j, &inv->cards[i], now);
 	if (now >= m->orphans_at_ms)
 		m->orphans_at_ms = now + MIG_ORPHANS_MS;
 	submit(m, j);
@@ -354,6 +354,7 @@ void mig_manager_take(struct mig_manager *m, const struct fleet *f)
 {
 	m->fleet = f;
 	m->orphans_at_ms = 0;
+	mig_holds_check(m->holds, fleet_inventory(f));
 	look(m);
 }
 

@@ -3,7 +3,8 @@
  *
  *  1. Start: others are kept off the cards (agent/cards/card_pause.h). When cards and pods are known, each of our cards
  *     that no pod holds and no process is on gets MIG mode and is cleared; the others stay as they are. Then
- *     publishing begins.
+ *     publishing begins. A card that is without MIG mode later (it was busy, came late, was reset) is prepared when
+ *     nobody is on it; one that pods hold, when its instances are made again.
  *  2. A pod is seen bound here: its instances are made in the background, by the worker. A container's start waits for
  *     it by the kubelet's trying again; no call of the kubelet's ever makes one.
  *  3. What was made is written into the pod (agent/hami/mig_tell.h).
@@ -31,6 +32,7 @@
 enum {
 	MIG_LOOK_MS = 1000, /* for holds that are over */
 	MIG_ORPHANS_MS = 5000,
+	MIG_PREPARE_AGAIN_MS = 60000,
 	MIG_RETRY_MS = 500, /* of an instance that could not be made or ended; doubled up to */
 	MIG_RETRY_MAX_MS = 10000,
 };

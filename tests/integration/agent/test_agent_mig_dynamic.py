@@ -159,6 +159,43 @@ def test_a_container_that_runs_keeps_it_when_its_pod_is_gone(make_node):
     wait_until("ended", 30, lambda: node.devices() == {})
 
 
+def test_a_new_agent_leaves_a_running_container_its_device(make_node):
+    """As above, and nobody looked while the pod went: its card is not cleared at the start either."""
+    node = make_node([""])
+    node.place_mig("a", (0, "1g.5gb", 2, 1), command=["sleep", "60"])
+    node.wait_running(["a"])
+    node.stop_agent(signal.SIGKILL)
+    node.api.delete("pods", "default", "a")
+    node.start_agent()
+    wait_until("published", 20, lambda: node.allocatable() == 7)
+    time.sleep(4)
+    assert set(node.devices()) == {("1g.5gb", 2)}
+    node.client("delete", "a", check=False)
+    wait_until("ended", 30, lambda: node.devices() == {})
+
+
+def test_a_reset_takes_neither_mode_nor_instances_for_long(make_node):
+    """Cards that do not keep their MIG mode come out of a reset or reboot without."""
+    node = make_node(["", ""])
+    manifest = node.place_mig("a", (0, "2g.10gb", 2, 2), run=False)
+    wait_until("made", 10, lambda: set(node.devices()) == {("2g.10gb", 2)})
+    uuid = node.devices()["2g.10gb", 2]["uuid"]
+    # With the agent there: it is made again before the container starts.
+    time.sleep(2)  # for the cards to have been looked at with it
+    node.simctl("gpu", "0", "mig", "destroy", uuid)
+    wait_until("made again", 20, lambda: set(node.devices()) == {("2g.10gb", 2)})
+    node.stop_agent(signal.SIGKILL)
+    node.simctl("gpu", "0", "mig", "destroy", node.devices()["2g.10gb", 2]["uuid"])
+    for card in ("0", "1"):
+        node.simctl("gpu", card, "mig", "off")
+    node.start_agent()
+    node.run(manifest)
+    assert node.done("a") == "Succeeded", node.output("a")
+    assert set(node.devices()) == {("2g.10gb", 2)} and node.driver_status()["cards"][1]["mig"]
+    node.simctl("gpu", "1", "mig", "off")
+    wait_until("on again", 30, lambda: node.driver_status()["cards"][1]["mig"])
+
+
 @pytest.mark.parametrize("record, error", [
     ((0, "2g.10gb", 1, 2), "scheduler selected invalid placement {Start:1 Size:2} for profile 2g.10gb"),
     ((0, "9g.90gb", 0, 2), 'unsupported MIG profile "9g.90gb"')])
