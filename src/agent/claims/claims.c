@@ -145,16 +145,16 @@ const struct claim *claims_find(const struct claims *s, uint64_t number)
 	return i < s->count ? s->items[i] : NULL;
 }
 
-bool claims_hold(const struct claims *s, const char *uuid)
+const struct claim *claims_holder(const struct claims *s, const char *uuid)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		const struct claim *c = s->items[i];
 
 		for (size_t k = 0; c->state != CLAIM_ENDED && k < c->card_count; k++)
 			if (strcmp(c->cards[k].uuid, uuid) == 0 || strcmp(c->cards[k].mig, uuid) == 0)
-				return true;
+				return c;
 	}
-	return false;
+	return NULL;
 }
 
 uint64_t claims_max_number(const struct claims *s)

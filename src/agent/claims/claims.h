@@ -21,8 +21,8 @@ HM_DEFINE_AUTO(claims, claims_free);
 size_t claims_count(const struct claims *s);
 const struct claim *claims_at(const struct claims *s, size_t i);          /* in no order; valid until the next change */
 const struct claim *claims_find(const struct claims *s, uint64_t number); /* NULL where absent */
-/* Does a claim that has not ended hold this card, or this MIG device? */
-bool claims_hold(const struct claims *s, const char *uuid);
+/* The first claim that has not ended and holds this card, or this MIG device; NULL: none. */
+const struct claim *claims_holder(const struct claims *s, const char *uuid);
 uint64_t claims_max_number(const struct claims *s); /* 0 where there was none */
 
 /* Takes over *c (emptied) and writes its file, unless one with the same content is there (write, fsync,

@@ -121,11 +121,13 @@ bool mig_holds_blind(const struct mig_holds *h, const char *gpu_uuid)
 
 /* ---- pods */
 
-static void end_all(struct mig_holds *h, const char *uid)
+static bool has_ended(const struct pod_view *v)
 {
-	for (size_t i = 0; i < h->count; i++)
-		if (strcmp(h->items[i].pod_uid, uid) == 0)
-			h->items[i].over = true;
+	bool ended = v->trouble == NULL && v->container_count > 0;
+
+	for (size_t i = 0; i < v->container_count; i++)
+		ended &= v->containers[i].gpus == 0 || v->containers[i].state == POD_TERMINATED;
+	return v->terminal || ended;
 }
 
 static bool is_told(const struct mig_hold *hold, const struct mig_record *r)
@@ -184,7 +186,7 @@ int mig_holds_take(struct mig_holds *h, const struct pod_view *v, struct hm_err 
 	int r;
 
 	if (v->terminal) {
-		mig_holds_gone(h, v->uid);
+		mig_holds_gone(h, v);
 		return 0;
 	}
 	r = v->trouble != NULL ? hm_err_set(&why, HM_EINVAL, "%s", v->trouble)
@@ -203,10 +205,15 @@ int mig_holds_take(struct mig_holds *h, const struct pod_view *v, struct hm_err 
 	return 0;
 }
 
-void mig_holds_gone(struct mig_holds *h, const char *pod_uid)
+void mig_holds_gone(struct mig_holds *h, const struct pod_view *v)
 {
-	end_all(h, pod_uid);
-	forget_blind(h, pod_uid);
+	for (size_t i = 0; i < h->count; i++) {
+		if (strcmp(h->items[i].pod_uid, v->uid) != 0)
+			continue;
+		h->items[i].over = true;
+		h->items[i].ended |= has_ended(v);
+	}
+	forget_blind(h, v->uid);
 }
 
 /* ---- what stands on the cards */
@@ -244,6 +251,39 @@ bool mig_holds_place(const struct mig_holds *h, const char *gpu_uuid, struct mig
 		    h->items[i].at.size == at.size)
 			return true;
 	return mig_holds_blind(h, gpu_uuid);
+}
+
+bool mig_holds_rival(const struct mig_holds *h, const struct mig_hold *hold)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		const struct mig_hold *other = &h->items[i];
+
+		if (other != hold && (other->over ? !other->ended : other->ready) &&
+		    strcmp(other->gpu_uuid, hold->gpu_uuid) == 0 && mig_overlaps(other->at, hold->at))
+			return true;
+	}
+	return false;
+}
+
+bool mig_holds_passes_on(const struct mig_holds *h, const struct mig_hold *ended)
+{
+	for (size_t i = 0; ended->ended && i < h->count; i++) {
+		const struct mig_hold *other = &h->items[i];
+
+		if (!other->over && strcmp(other->gpu_uuid, ended->gpu_uuid) == 0 &&
+		    strcmp(other->profile, ended->profile) == 0 && other->at.start == ended->at.start &&
+		    other->at.size == ended->at.size)
+			return true;
+	}
+	return false;
+}
+
+bool mig_holds_ended(const struct mig_holds *h, const char *pod_uid)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->items[i].ended && strcmp(h->items[i].pod_uid, pod_uid) == 0)
+			return true;
+	return false;
 }
 
 bool mig_holds_card(const struct mig_holds *h, const char *gpu_uuid)

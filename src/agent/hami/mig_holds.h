@@ -20,6 +20,7 @@ struct mig_hold {
 	char gpu_uuid[HM_UUID_BYTES], profile[MIG_NAME_BYTES];
 	struct mig_placement at;
 	bool over;              /* the pod does not hold it any more: to be ended, then forgotten */
+	bool ended;             /* over, and the kubelet said before that its containers have ended */
 	bool ready;             /* `made` is there */
 	bool bad;               /* it can never be made; `trouble` says why */
 	struct mig_device made; /* not ready: what the pod's annotation says, if its uuid is not "" */
@@ -38,8 +39,8 @@ HM_DEFINE_AUTO(mig_holds, mig_holds_free);
 /* What this pod, bound here, says now. A text that cannot be read holds the cards that its device text names, or every
  * card: mig_holds_blind. -HM_ENOMEM: nothing of it was taken; trouble elsewhere is no error. */
 int mig_holds_take(struct mig_holds *h, const struct pod_view *v, struct hm_err *e) HM_MUST_USE;
-/* The pod is gone. */
-void mig_holds_gone(struct mig_holds *h, const char *pod_uid);
+/* The pod is gone; `v` is what was last known of it. */
+void mig_holds_gone(struct mig_holds *h, const struct pod_view *v);
 
 size_t mig_holds_count(const struct mig_holds *h);
 struct mig_hold *mig_holds_at(struct mig_holds *h, size_t i);
@@ -51,6 +52,15 @@ struct mig_hold *mig_holds_find(struct mig_holds *h, const char *pod_uid, uint32
 void mig_holds_check(struct mig_holds *h, const struct inventory *inv);
 /* Which device the hold has had, where it is not known: the one that stands at its place, if any does. */
 void mig_hold_find_made(struct mig_hold *h, const struct inventory *inv);
+
+/* Another hold of this place or a part of it is ready, or over while its containers may run: what stands there is not
+ * this one's. */
+bool mig_holds_rival(const struct mig_holds *h, const struct mig_hold *hold);
+
+/* A hold that has ended, and another of just this place and profile: what stands there becomes that one's. */
+bool mig_holds_passes_on(const struct mig_holds *h, const struct mig_hold *ended);
+/* Have the pod's containers ended, as far as it is known here? */
+bool mig_holds_ended(const struct mig_holds *h, const char *pod_uid);
 
 /* Does a pod hold something there, or may one whose text cannot be read: nobody may end it. */
 bool mig_holds_place(const struct mig_holds *h, const char *gpu_uuid, struct mig_placement at);

@@ -5,6 +5,7 @@
 
 #include "agent/cards/mig_cards.h"
 #include "agent/hami/hami_late.h"
+#include "agent/hami/mig_fill.h"
 #include "agent/hami/mig_holds.h"
 #include "agent/hami/mig_job.h"
 #include "agent/hami/mig_tell.h"
@@ -57,27 +58,61 @@ static const struct card *our_card(const struct mig_manager *m, const char *gpu_
 	return card != NULL && mig_cards_is_ours(&m->config.options->hami, card) ? card : NULL;
 }
 
+/* What stands at the hold's place, or is to, is another's: the scheduler gives a place away when its pod is over, which
+ * may be before its container is, and a text that is not signed may name any place. */
+static bool is_taken(const struct mig_manager *m, const struct mig_job *j, const struct mig_hold *h,
+		     const struct card *card)
+{
+	for (size_t i = 0; i < card->mig.device_count; i++) {
+		const struct mig_device *d = &card->mig.devices[i];
+		const struct claim *c = mig_overlaps(d->at, h->at) ? claims_holder(m->config.claims, d->uuid) : NULL;
+
+		if (c != NULL && strcmp(c->pod_uid, h->pod_uid) != 0 && !mig_holds_ended(m->holds, c->pod_uid))
+			return true;
+	}
+	for (size_t i = 0; i < j->count; i++)
+		if (strcmp(j->steps[i].gpu_uuid, h->gpu_uuid) == 0 && mig_overlaps(j->steps[i].at, h->at))
+			return true;
+	return mig_holds_rival(m->holds, h);
+}
+
+static bool may_make(const struct mig_manager *m, const struct mig_job *j, struct mig_hold *h)
+{
+	const struct card *card = our_card(m, h->gpu_uuid);
+
+	if (card != NULL && !is_taken(m, j, h, card))
+		return true;
+	if (card == NULL)
+		hm_fmt(h->trouble, sizeof h->trouble, "card %s is none that this node cuts", h->gpu_uuid);
+	else
+		hm_fmt(h->trouble, sizeof h->trouble, "what another container has at %u:%u has not ended", h->at.start,
+		       h->at.size);
+	return false;
+}
+
+static bool may_end(const struct mig_manager *m, const struct mig_hold *h)
+{
+	const struct claim *c = claims_holder(m->config.claims, h->made.uuid);
+
+	return (c == NULL || (h->ended && strcmp(c->pod_uid, h->pod_uid) == 0)) &&
+	       !mig_holds_blind(m->holds, h->gpu_uuid);
+}
+
 /* True: the hold at i has gone from the table. */
 static bool add_hold(struct mig_manager *m, struct mig_job *j, size_t i, uint64_t now)
 {
 	struct mig_hold *h = mig_holds_at(m->holds, i);
 	struct mig_step s;
 
-	if (h->over) {
+	if (h->over && !mig_holds_rival(m->holds, h))
 		mig_hold_find_made(h, fleet_inventory(m->fleet));
-		if (!h->ready) {
-			mig_holds_remove(m->holds, i);
-			return true;
-		}
-		if (claims_hold(m->config.claims, h->made.uuid) || mig_holds_blind(m->holds, h->gpu_uuid))
-			return false;
+	if (h->over && (!h->ready || mig_holds_passes_on(m->holds, h))) {
+		mig_holds_remove(m->holds, i);
+		return true;
 	}
-	if ((!h->over && (h->ready || h->bad)) || now < h->not_before_ms)
+	if ((!h->over && (h->ready || h->bad)) || now < h->not_before_ms ||
+	    !(h->over ? may_end(m, h) : may_make(m, j, h)))
 		return false;
-	if (!h->over && our_card(m, h->gpu_uuid) == NULL) {
-		hm_fmt(h->trouble, sizeof h->trouble, "card %s is none that this node cuts", h->gpu_uuid);
-		return false;
-	}
 	s = step_of(h, h->over ? MIG_END : MIG_ENSURE);
 	if (!mig_job_add(j, &s))
 		h->not_before_ms = now + MIG_RETRY_MS;
@@ -94,7 +129,7 @@ static void add_orphans(const struct mig_manager *m, struct mig_job *j, const st
 		struct mig_step s = { .kind = MIG_END, .at = d->at, .gi = d->gi };
 
 		if (d->at.size == 0 || mig_holds_place(m->holds, card->uuid, d->at) ||
-		    (d->uuid[0] != '\0' && claims_hold(m->config.claims, d->uuid)))
+		    (d->uuid[0] != '\0' && claims_holder(m->config.claims, d->uuid) != NULL))
 			continue;
 		hm_fmt(s.gpu_uuid, sizeof s.gpu_uuid, "%s", card->uuid);
 		hm_fmt(s.profile, sizeof s.profile, "%s", d->profile);
@@ -106,7 +141,7 @@ static void add_orphans(const struct mig_manager *m, struct mig_job *j, const st
 /* Containers hold of it, or pods: what stands there is theirs. */
 static bool is_held(const struct mig_manager *m, const struct card *card)
 {
-	return mig_holds_card(m->holds, card->uuid) || claims_hold(m->config.claims, card->uuid);
+	return mig_holds_card(m->holds, card->uuid) || claims_holder(m->config.claims, card->uuid) != NULL;
 }
 
 static void add_preparation(const struct card *card, struct mig_job *j)
@@ -341,7 +376,7 @@ static void on_pod_gone(void *arg, const struct pod_view *v)
 {
 	struct mig_manager *m = arg;
 
-	mig_holds_gone(m->holds, v->uid);
+	mig_holds_gone(m->holds, v);
 	look(m);
 }
 
@@ -360,74 +395,14 @@ void mig_manager_take(struct mig_manager *m, const struct fleet *f)
 
 /* ---- a container's start */
 
-static int fill_one(const struct mig_manager *m, const struct mig_hold *h, struct claim_card *out, struct hm_err *e)
-{
-	const struct card *card = inventory_find(fleet_inventory(m->fleet), h->gpu_uuid);
-	const struct mig_profile *p = card != NULL ? mig_find_profile(&card->mig, h->profile) : NULL;
-
-	if (h->bad)
-		return hm_err_set(e, HM_EINVAL, "%s", h->trouble);
-	if (!h->ready)
-		return hm_err_set(e, HM_EAGAIN, "MIG device %s on %s is not made yet%s%s", h->profile, h->gpu_uuid,
-				  h->trouble[0] != '\0' ? ": " : "", h->trouble);
-	*out = (struct claim_card) { .memory_bytes = h->made.memory_mib << 20,
-				     .cores = p != NULL ? mig_cores(p, &card->mig) : 100,
-				     .gi = h->made.gi,
-				     .ci = h->made.ci };
-	hm_fmt(out->uuid, sizeof out->uuid, "%s", h->gpu_uuid);
-	hm_fmt(out->mig, sizeof out->mig, "%s", h->made.uuid);
-	return 0;
-}
-
-static size_t count_of(const struct mig_manager *m, const char *uid, uint32_t entry)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < mig_holds_count(m->holds); i++) {
-		const struct mig_hold *h = mig_holds_at(m->holds, i);
-
-		count += !h->over && h->container == entry && strcmp(h->pod_uid, uid) == 0;
-	}
-	return count;
-}
-
-/* The device entry names the card again: both must say the same. */
-static int check_cards(const struct claim *c, const char *gpu_uuid, struct hm_err *e)
-{
-	for (size_t i = 0; i < c->card_count; i++)
-		if (strcmp(c->cards[i].uuid, gpu_uuid) == 0)
-			return 0;
-	return hm_err_set(e, HM_EINVAL, "MIG reservation GPU %s does not match allocated GPU %s", gpu_uuid,
-			  c->card_count > 0 ? c->cards[0].uuid : "none");
-}
-
 int mig_manager_fill(struct mig_manager *m, const struct pod_view *v, const char *container, uint32_t entry,
 		     size_t count, struct claim *out, struct hm_err *e)
 {
-	struct claim_card cards[HM_MAX_CARDS];
-	size_t reserved;
-
 	if (m->fleet == NULL || !m->prepared)
 		return hm_err_set(e, HM_EAGAIN, "the cards are not ready for MIG yet");
 	if (mig_holds_take(m->holds, v, e) < 0)
 		return -e->code;
-	reserved = count_of(m, v->uid, entry);
-	if (reserved == 0 && mig_holds_blind(m->holds, out->card_count > 0 ? out->cards[0].uuid : ""))
-		return hm_err_set(e, HM_EINVAL, "decode scheduler MIG allocations: they cannot be read");
-	if (reserved != count || count > HM_MAX_CARDS)
-		return hm_err_set(e, HM_EINVAL, "container %s has %zu MIG reservations, requested %zu devices",
-				  container, reserved, count);
-	for (uint32_t i = 0, at = 0; at < count && i < HM_MAX_CARDS * 2; i++) {
-		const struct mig_hold *h = mig_holds_find(m->holds, v->uid, entry, i);
-
-		if (h == NULL || h->over)
-			continue;
-		if (check_cards(out, h->gpu_uuid, e) < 0 || fill_one(m, h, &cards[at++], e) < 0)
-			return -e->code;
-	}
-	memcpy(out->cards, cards, count * sizeof cards[0]);
-	out->card_count = count;
-	return 0;
+	return mig_fill(m->holds, fleet_inventory(m->fleet), v->uid, container, entry, count, out, e);
 }
 
 /* ---- life */

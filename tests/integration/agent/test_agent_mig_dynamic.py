@@ -159,6 +159,38 @@ def test_a_container_that_runs_keeps_it_when_its_pod_is_gone(make_node):
     wait_until("ended", 30, lambda: node.devices() == {})
 
 
+def test_a_place_that_is_given_away_again_waits_for_its_end(make_node):
+    """The scheduler gives a place away as soon as its pod is over; its container may still run."""
+    node = make_node([""])
+    node.place_mig("a", (0, "1g.5gb", 0, 1), command=["sleep", "60"])
+    node.wait_running(["a"])
+    node.api.delete("pods", "default", "a")
+    for name, start in (("b", 0), ("c", 3), ("d", 3)):  # and one that is given twice
+        node.place_mig(name, (0, "1g.5gb", start, 1), run=False)
+        time.sleep(1.5)
+    told = {name: "migUUID" in node.records(name)[0] for name in "bcd"}
+    assert told == {"b": False, "c": True, "d": False}
+    node.client("delete", "a", check=False)
+    wait_until("b's made", 20, lambda: "migUUID" in node.records("b")[0])
+    time.sleep(3)
+    assert set(node.devices()) == {("1g.5gb", 0), ("1g.5gb", 3)} and "migUUID" not in node.records("d")[0]
+    assert 'hami_agent_mig_changes_total{result="ended"} 1\n' in metrics(node)
+    node.api.delete("pods", "default", "c")
+    wait_until("d's made", 20, lambda: "migUUID" in node.records("d")[0])
+
+
+def test_a_place_whose_pod_has_ended_is_given_on(make_node):
+    """With classic binding the next pod's Allocate comes at once, and an error of it is for good."""
+    node = make_node([""], start=False)
+    node.start_agent(binding="classic")
+    node.wait_prepared()
+    for name in ("a", "b", "c"):
+        node.place_mig(name, (0, "7g.40gb", 0, 8), command=["env"])
+        assert node.done(name) == "Succeeded", node.output(name)
+        node.set_phase(name, "Succeeded")
+    assert set(node.devices()) == {("7g.40gb", 0)}
+
+
 def test_a_new_agent_leaves_a_running_container_its_device(make_node):
     """As above, and nobody looked while the pod went: its card is not cleared at the start either."""
     node = make_node([""])

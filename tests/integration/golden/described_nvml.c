@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/nvml_mig.h"
+#include "described_nvml.h"
 
-enum { CARDS = 16, LINKS = 36, NO_LINK = -2, TO_SWITCH = -1, LINE_BYTES = 256 };
+enum { LINKS = 36, NO_LINK = -2, TO_SWITCH = -1, LINE_BYTES = 256 };
 
 static struct card {
 	char uuid[64], bus[NVML_PCI_BUS_ID_BYTES], name[NVML_NAME_V2_BYTES];
@@ -22,10 +22,7 @@ static struct card {
 } cards[CARDS];
 static unsigned count;
 
-static struct profile {
-	char name[32], starts[64]; /* "0,2,4" */
-	unsigned slices, instances, mib, sms, size;
-} profiles[NVML_GPU_INSTANCE_PROFILE_COUNT];
+static struct profile profiles[NVML_GPU_INSTANCE_PROFILE_COUNT];
 static unsigned profile_count;
 
 static void read_profile(const char *line)
@@ -79,6 +76,16 @@ static void read_line(const char *line)
 static struct card *card_of(struct nvml_device *device)
 {
 	return (struct card *)(void *)device;
+}
+
+const struct profile *described_profile(unsigned id)
+{
+	return id < NVML_GPU_INSTANCE_PROFILE_COUNT && profiles[id].slices > 0 ? &profiles[id] : NULL;
+}
+
+unsigned described_index(struct nvml_device *card)
+{
+	return (unsigned)(card_of(card) - cards);
 }
 
 static int copy(const char *text, char *out, unsigned length)
@@ -141,7 +148,9 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *uuid, unsigned length)
 {
-	return copy(card_of(device)->uuid, uuid, length);
+	const char *mig = described_mig_uuid(device);
+
+	return copy(mig != NULL ? mig : card_of(device)->uuid, uuid, length);
 }
 
 int nvmlDeviceGetName(struct nvml_device *device, char *name, unsigned length)
@@ -228,21 +237,14 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned
 	return profile_count > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
-int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned *number)
-{
-	(void)device;
-	*number = 0;
-	return NVML_SUCCESS;
-}
-
 int nvmlDeviceGetGpuInstanceProfileInfo(struct nvml_device *device, unsigned number,
 					struct nvml_gpu_instance_profile *info)
 {
-	const struct profile *p = number < NVML_GPU_INSTANCE_PROFILE_COUNT ? &profiles[number] : NULL;
+	const struct profile *p = described_profile(number);
 
 	(void)device;
-	if (p == NULL || p->slices == 0)
-		return p == NULL ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
+	if (p == NULL)
+		return NVML_ERROR_NOT_SUPPORTED;
 	*info = (struct nvml_gpu_instance_profile) { .id = number,
 						     .slices = p->slices,
 						     .instances = p->instances,
@@ -272,13 +274,5 @@ int nvmlDeviceGetGpuInstancePossiblePlacements_v2(struct nvml_device *device, un
 		at += used + (at[used] == ',');
 	}
 	*number = n;
-	return NVML_SUCCESS;
-}
-
-/* No instance is ever made here. */
-int nvmlDeviceGetGpuInstances(struct nvml_device *device, unsigned id, struct nvml_gpu_instance **out, unsigned *number)
-{
-	(void)device, (void)id, (void)out;
-	*number = 0;
 	return NVML_SUCCESS;
 }

@@ -75,6 +75,8 @@ class GoldenNode:
         node = {"path": "/dev/null", "hostPath": "/dev/null"}
         (self.folder / "nvidia.json").write_text(json.dumps({"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu", "devices": [
             {"name": str(i), "containerEdits": {"deviceNodes": [node]}} for i in range(16)]}))
+        (self.folder / "mig-minors").write_text("".join(
+            f"gpu{g}/gi{i}/access {100 * g + 2 * i}\ngpu{g}/gi{i}/ci0/access {100 * g + 2 * i + 1}\n" for g in range(2) for i in range(1, 50)))
         (self.hook / "vgpu").mkdir(parents=True)
 
     def start(self):
@@ -84,7 +86,7 @@ class GoldenNode:
         self.kubelet.start()
         at = self.folder
         flags = [f"--kubelet-socket={self.kubelet.socket}", f"--state-dir={at}/state", f"--cdi-dir={at}/cdi",
-                 f"--pod-resources-socket={at}/pods.sock", "--metrics-bind-address=", f"--libvgpu={at}/libvgpu.so", f"--nvidia-cdi-spec={at}/nvidia.json", "--v=4", "--mode=hami",
+                 f"--pod-resources-socket={at}/pods.sock", "--metrics-bind-address=", f"--libvgpu={at}/libvgpu.so", f"--nvidia-cdi-spec={at}/nvidia.json", f"--mig-minors={at}/mig-minors", "--v=4", "--mode=hami",
                  f"--nvml-library={self.build}/tests/libdescribed_nvml.so", f"--kubeconfig={at}/kubeconfig",
                  f"--node-name={self.name}", f"--config-file={at}/device-config.yaml", f"--node-config={at}/config.json",
                  *self.description["flags"], *self.flags]

@@ -130,7 +130,7 @@ static void what_cannot_be_read_holds_its_cards(void **state)
 	take("v", "{", NULL, false);
 	take("u", "[]", "", false);
 	assert_true(mig_holds_card(holds, "GPU-b"));
-	mig_holds_gone(holds, "v");
+	mig_holds_gone(holds, &(struct pod_view) { .uid = "v" });
 	assert_false(mig_holds_card(holds, "GPU-b"));
 }
 
