@@ -112,7 +112,7 @@ void gpu_events_release(struct gpu_driver *d, const char *uuid)
 	}
 }
 
-static void note(const struct nvml_event_data *data, struct gpu_event *out, size_t cap, size_t *count)
+static void note(const struct nvml_event_data *data, struct gpu_event *out, size_t *count)
 {
 	struct gpu_event e = { .kind = GPU_EVENT_XID,
 			       .gpu_instance = data->gpu_instance,
@@ -132,8 +132,7 @@ static void note(const struct nvml_event_data *data, struct gpu_event *out, size
 			return;
 		}
 	}
-	if (*count < cap)
-		out[(*count)++] = e;
+	out[(*count)++] = e;
 }
 
 int gpu_events_take(struct gpu_driver *d, const char *uuid, struct gpu_event *out, size_t cap, size_t *count,
@@ -149,13 +148,15 @@ int gpu_events_take(struct gpu_driver *d, const char *uuid, struct gpu_event *ou
 		return hm_err_set(e, HM_EUNSUPPORTED, "GPU %s: this driver tells no Xid events of it", uuid);
 	if (s->set == NULL && (r = register_card(d, s, e)) < 0)
 		return r;
-	for (unsigned i = 0; i < MAX_TAKES; i++) {
+	/* What has no room stays in the driver's queue: a program can make many kinds, and the card's own error is
+	 * behind. */
+	for (unsigned i = 0; i < MAX_TAKES && *count < cap; i++) {
 		struct nvml_event_data data;
 
 		result = wait_none(d, s->set, &data);
 		if (result != NVML_SUCCESS)
 			break;
-		note(&data, out, cap, count);
+		note(&data, out, count);
 	}
 	if (result == NVML_SUCCESS || result == NVML_ERROR_TIMEOUT || *count > 0)
 		return 0;

@@ -20,7 +20,8 @@ struct gpu_event {
 };
 
 /* What has come since the last call, equal ones counted together; waits for nothing. The first call of a card registers
- * it; what came before that is not told. At most cap different ones, *count of them.
+ * it; what came before that is not told. At most cap different ones, *count of them;
+ * what is left comes with the next call.
  *
  * -HM_EUNSUPPORTED: driver or card has no events (then never asked again until the driver is opened anew). Any other
  * error is the card's or the driver's, and the next call registers it anew. */
