@@ -103,8 +103,7 @@ class HamiNode(SimulatedNode):
 
     def set_phase(self, name, phase, namespace="default"):
         """What the kubelet would write into the pod's status."""
-        tree = self.api_pod(name, namespace)
-        self.api.put_tree("pods", namespace, {**tree, "status": {"phase": phase}})
+        self.api.edit("pods", namespace, name, status={"phase": phase})
 
     def delete(self, *names):
         super().delete(*names)

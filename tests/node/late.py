@@ -78,9 +78,7 @@ def lock_for(node, name):
     pod = node.api.objects.get(("pods", "default", name), {"metadata": {}})
     bound = int(pod["metadata"].get("annotations", {}).get("hami.io/bind-time", time.time()))
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(bound))
-    tree = node.api.objects["nodes", None, node.name]
-    marks = {**tree["metadata"]["annotations"], LOCK: f"{when},default,{name}"}
-    node.api.put_tree("nodes", None, {**tree, "metadata": {**tree["metadata"], "annotations": marks}})
+    node.api.edit("nodes", None, node.name, metadata={"annotations": {LOCK: f"{when},default,{name}"}})
 
 
 def late_node():

@@ -258,7 +258,7 @@ POD = textwrap.dedent("""\
     cd "$POD"
     mount --bind root root
     cd root/..
-    for d in usr bin sbin lib lib64 lib32 proc dev sys tmp etc root work; do
+    for d in usr bin sbin lib lib64 lib32 proc dev sys tmp etc root $(echo "$1" | cut -d/ -f2); do
         [ -d /$d ] && [ ! -L /$d ] && mkdir -p root/$d && mount --rbind /$d root/$d
         [ -L /$d ] && cp -P /$d root/
         true

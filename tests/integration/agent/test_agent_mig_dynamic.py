@@ -119,8 +119,7 @@ def test_an_instance_is_made_told_and_ended(make_node):
     node.set_phase("b", "Succeeded")
     wait_until("b's ended", 20, lambda: set(node.devices()) == {("2g.10gb", 2)})
     # A pod that is being deleted runs on and keeps its device.
-    tree = node.api_pod("a")
-    node.api.put_tree("pods", "default", {**tree, "metadata": {**tree["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    node.api.edit("pods", "default", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     time.sleep(2.5)
     assert set(node.devices()) == {("2g.10gb", 2)}
     node.delete("a")

@@ -39,8 +39,9 @@ class Cluster:
     def tell_runtime(self, container, kubelet="v1.34.4"):
         """As the kubelet does when it or the runtime is another."""
         info = {"kubeletVersion": kubelet, "containerRuntimeVersion": container}
-        self.api.put_tree("nodes", None, {"metadata": {"name": NODE, "annotations": self.annotations()},
-                                          "status": {"nodeInfo": info}})
+        if not self.api.objects.get(("nodes", None, NODE)):
+            self.make_node()
+        self.api.edit("nodes", None, NODE, status={"nodeInfo": info})
 
     def annotations(self):
         node = self.api.objects.get(("nodes", None, NODE))

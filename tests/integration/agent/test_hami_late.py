@@ -174,9 +174,7 @@ def test_a_pod_that_is_put_right_starts(node):
     a, _ = node.uuids()
     node.place(Pod.one("healed", hold(mib=1)), [[(a, 0, 0)]])
     wait_until("bind-phase failed", 15, lambda: node.annotations("healed")[PHASE] == "failed")
-    tree = node.api_pod("healed")
-    marks = {**tree["metadata"]["annotations"], ALLOCATED: f"{a},NVIDIA,640,0:;"}
-    node.api.put_tree("pods", "default", {**tree, "metadata": {**tree["metadata"], "annotations": marks}})
+    node.api.edit("pods", "default", "healed", metadata={"annotations": {ALLOCATED: f"{a},NVIDIA,640,0:;"}})
     node.wait_running(["healed"], seconds=20)
     check(node, "healed", [(a, 640)])
     node.wait_finished("healed")

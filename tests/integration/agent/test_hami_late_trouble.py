@@ -115,8 +115,8 @@ def test_what_cannot_be_written_starts_later(node, folder):
     try:
         node.place(Pod.one(name, hold(mib=1)), [[(a, 765, 0)]])
         wait_until("it says which file", 20, lambda: str(place) in node.container(name).get("message", ""))
-        tree = node.api_pod(name)  # a change of any kind, which the agent is told
-        node.api.put_tree("pods", "default", {**tree, "metadata": {**tree["metadata"], "labels": {"any": "thing"}}})
+        # A change of any kind, which the agent is told.
+        node.api.edit("pods", "default", name, metadata={"labels": {"any": "thing"}})
         node.settle()
         assert node.phase(name) == "Pending"
         assert not node.pod_patches(name)

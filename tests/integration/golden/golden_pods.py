@@ -107,8 +107,7 @@ class Scenario:
 
     def fail(self):
         """What the kubelet does with a pod whose Allocate errs (UnexpectedAdmissionError)."""
-        tree = self.node.api.objects["pods", "default", self.name]
-        self.node.api.put_tree("pods", "default", {**tree, "status": {"phase": "Failed"}})
+        self.node.api.edit("pods", "default", self.name, status={"phase": "Failed"})
 
     def start(self, i, said):
         """Late binding: call i's containers are about to start. What they are started with stands in the answer's place."""
@@ -176,11 +175,7 @@ class AllocateNode(GoldenNode):
         self.ids = sorted(d.ID for d in self.kubelet.devices())
 
     def set_lock(self, value):
-        tree = self.api.objects["nodes", None, self.name]
-        annotations = {k: v for k, v in tree["metadata"]["annotations"].items() if k != LOCK}
-        if value is not None:
-            annotations[LOCK] = value
-        self.api.put_tree("nodes", None, {**tree, "metadata": {**tree["metadata"], "annotations": annotations}})
+        self.api.edit("nodes", None, self.name, metadata={"annotations": {LOCK: value}})
 
     def wait_pod_seen(self, uid):
         time.sleep(0.1)
