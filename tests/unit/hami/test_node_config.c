@@ -111,8 +111,8 @@ static void an_entry_of_this_node_counts(void **state)
 static void no_entry_changes_nothing(void **state)
 {
 	static const char *const texts[] = { "{}", "{\"nodeconfig\":[]}", "{\"nodeconfig\":null}",
-					     "{\"nodeconfig\":[{\"name\":\"N1\",\"devicesplitcount\":3},"
-					     "{\"devicesplitcount\":4}]}" };
+					     ("{\"nodeconfig\":[{\"name\":\"N1\",\"devicesplitcount\":3},"
+					      "{\"devicesplitcount\":4}]}") };
 
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(texts); i++) {
