@@ -57,7 +57,7 @@ bool base64url_decode(const char *text, size_t n, uint8_t *out, size_t cap, size
 	return n / 4 * 3 + n % 4 * 3 / 4 <= cap && decode(text, n, "-_", out, out_n);
 }
 
-void base64url_add(struct str *out, const uint8_t *bytes, size_t n)
+static void encode(struct str *out, const uint8_t *bytes, size_t n, const char last[2], bool pad)
 {
 	for (size_t i = 0; i < n; i += 3) {
 		size_t given = n - i < 3 ? n - i : 3;
@@ -68,7 +68,19 @@ void base64url_add(struct str *out, const uint8_t *bytes, size_t n)
 		for (size_t k = 0; k <= given; k++) {
 			uint32_t v = bits >> (18 - 6 * k) & 0x3f;
 
-			str_addc(out, v == 62 ? '-' : v == 63 ? '_' : letters[v]);
+			str_addc(out, v >= 62 ? last[v - 62] : letters[v]);
 		}
+		for (size_t k = given; pad && k < 3; k++)
+			str_addc(out, '=');
 	}
+}
+
+void base64_add(struct str *out, const uint8_t *bytes, size_t n)
+{
+	encode(out, bytes, n, "+/", true);
+}
+
+void base64url_add(struct str *out, const uint8_t *bytes, size_t n)
+{
+	encode(out, bytes, n, "-_", false);
 }

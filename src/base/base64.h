@@ -16,6 +16,7 @@ bool base64_decode(const char *text, size_t n, uint8_t *out, size_t *out_n) HM_M
 /* The same of base64url, into cap bytes; false also where it does not fit. */
 bool base64url_decode(const char *text, size_t n, uint8_t *out, size_t cap, size_t *out_n) HM_MUST_USE;
 
+void base64_add(struct str *out, const uint8_t *bytes, size_t n);
 void base64url_add(struct str *out, const uint8_t *bytes, size_t n);
 
 #endif

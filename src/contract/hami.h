@@ -22,6 +22,17 @@
 #define HAMI_POD_BIND_PHASE "hami.io/bind-phase"
 #define HAMI_POD_SIGNATURE "hami.io/vgpu-signature" /* ours */
 
+/* What a pod's author may wish: annotations for the scheduler. */
+#define HAMI_WISH_NODE_POLICY "hami.io/node-scheduler-policy"
+#define HAMI_WISH_CARD_POLICY "hami.io/gpu-scheduler-policy"
+#define HAMI_WISH_WEIGHTS "hami.io/device-scoring-weights"
+#define HAMI_WISH_USE_TYPE "nvidia.com/use-gputype"
+#define HAMI_WISH_NO_TYPE "nvidia.com/nouse-gputype"
+#define HAMI_WISH_USE_UUID "nvidia.com/use-gpuuuid"
+#define HAMI_WISH_NO_UUID "nvidia.com/nouse-gpuuuid"
+#define HAMI_WISH_NUMA "nvidia.com/numa-bind"
+#define HAMI_WISH_MODE "nvidia.com/vgpu-mode"
+
 /* Values of HAMI_POD_BIND_PHASE. */
 #define HAMI_PHASE_ALLOCATING "allocating"
 #define HAMI_PHASE_SUCCESS "success"

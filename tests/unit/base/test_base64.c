@@ -100,12 +100,38 @@ static void url_alphabet(void **state)
 	}
 }
 
+/* RFC 4648, section 10, and the two last letters. */
+static void writes(void **state)
+{
+	static const struct {
+		const char *bytes, *want;
+	} cases[] = {
+		{ "", "" },
+		{ "f", "Zg==" },
+		{ "fo", "Zm8=" },
+		{ "foo", "Zm9v" },
+		{ "foob", "Zm9vYg==" },
+		{ "fooba", "Zm9vYmE=" },
+		{ "foobar", "Zm9vYmFy" },
+		{ "\xfb\xff\xfe", "+//+" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		hm_auto_str out = { 0 };
+
+		base64_add(&out, (const uint8_t *)cases[i].bytes, strlen(cases[i].bytes));
+		assert_string_equal(str_text(&out), cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decodes),
 		cmocka_unit_test(stops_at_its_end),
 		cmocka_unit_test(url_alphabet),
+		cmocka_unit_test(writes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
