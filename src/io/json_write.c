@@ -48,7 +48,7 @@ void json_add_text(struct str *out, const char *text)
 		unsigned n = json_char_bytes(p);
 
 		if (n == 0) {
-			str_add(out, "\\ufffd");
+			str_add(out, "\xef\xbf\xbd");
 			n = 1;
 		} else if (*p == '"' || *p == '\\') {
 			str_addc(out, '\\');
