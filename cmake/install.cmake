@@ -7,7 +7,7 @@ if(HM_MUTATE)
 endif()
 
 set(HM_LIBDIR lib/hami-vgpu)
-foreach(program hami-device-plugin hami-smi hami-simd hami-simctl hami-simkubelet)
+foreach(program hami-device-plugin hami-scheduler hami-smi hami-simd hami-simctl hami-simkubelet)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

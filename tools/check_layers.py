@@ -2,7 +2,7 @@
 """tools/check_layers.py [--root DIR]: who may include whom, and that no product code knows of the simulation.
 
 A file includes "folder/header.h" (src/) or "sim/folder/header.h"; only the folders of its row, its own, and generated
-files without a folder (*.pb-c.h, *_gen.h) are allowed. The rooms of src/agent include each other one way. Exits with 1
+files without a folder (*.pb-c.h, *_gen.h) are allowed. The rooms of src/agent and src/sched include each other one way. Exits with 1
 and names each offender.
 """
 import argparse
@@ -30,8 +30,12 @@ SRC = {
     "sched": "contract core base io model kube hami",
     "smi": "contract core base io model region hamivgpu",
 }
-# The rooms of src/agent, from the ground up: each may include those before it. agent.c and main.c, above all, make them.
-AGENT_ROOMS = "options claims cluster cards processes container reload serve hami metrics".split()
+# The programs' rooms, from the ground up: each may include those before it. agent.c, scheduler.c and main.c, above all,
+# make them.
+ROOMS = {
+    "agent": "options claims cluster cards processes container reload serve hami metrics".split(),
+    "sched": "options serve extender webhook view bind lead simulate metrics".split(),
+}
 # sim/: the libraries that stand in for the driver, and the programs. What runs in other people's processes needs little.
 SIM_LIBRARIES = ("lib", "cuda", "nvml")
 SIM_LIBRARY_MAY = "contract abi core"
@@ -64,7 +68,8 @@ def folder_of(path):
 def room_of(name):
     """How high the room of "agent/cards/xid.h" lies; what is in no room is above all."""
     parts = name.split("/")
-    return AGENT_ROOMS.index(parts[1]) if len(parts) > 2 and parts[1] in AGENT_ROOMS else len(AGENT_ROOMS)
+    rooms = ROOMS.get(parts[0], [])
+    return rooms.index(parts[1]) if len(parts) > 2 and parts[1] in rooms else len(rooms)
 
 
 def check(root):
@@ -90,7 +95,7 @@ def check(root):
             target = "/".join(inc.split("/")[:2]) if inc.startswith("sim/") else inc.split("/")[0]
             if not allowed(folder, target):
                 bad.append(f"{path}: {folder}/ may not include {target}/")
-            elif folder == target == "agent" and room_of(inc) > room_of("/".join(path.parts[1:])):
+            elif folder == target and folder in ROOMS and room_of(inc) > room_of("/".join(path.parts[1:])):
                 bad.append(f"{path}: {path.parts[2]}/ may not include {inc}, which lies above it")
     return bad
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/duration.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
 #include "core/num.h"
@@ -100,6 +101,21 @@ static int set_text(const struct option_spec *o, const char *where, const char *
 	return 0;
 }
 
+static int set_duration(const struct option_spec *o, const char *where, const char *text, struct hm_err *e)
+{
+	hm_auto_str min = { 0 }, max = { 0 };
+	uint64_t v;
+
+	if (duration_parse(text, o->max, &v) && v >= o->min) {
+		*(uint64_t *)o->value = v;
+		return 0;
+	}
+	duration_add(&min, o->min);
+	duration_add(&max, o->max);
+	return hm_err_set(e, HM_EINVAL, "%s: \"%s\" is not a duration between %s and %s", where, text, str_text(&min),
+			  str_text(&max));
+}
+
 int option_set(const struct option_spec *o, const char *where, const char *text, struct hm_err *e)
 {
 	uint64_t v;
@@ -120,6 +136,7 @@ int option_set(const struct option_spec *o, const char *where, const char *text,
 			return hm_err_set(e, HM_EINVAL, "%s: \"%s\" is not a number between %llu and %llu", where, text,
 					  (unsigned long long)o->min, (unsigned long long)o->max);
 		return 0;
+	case OPTION_MS: return set_duration(o, where, text, e);
 	case OPTION_TEXT:
 	case OPTION_CHOICE: return set_text(o, where, text, e);
 	case OPTION_LIST: return set_list(o, where, text, false, e);
@@ -237,6 +254,7 @@ static const char *argument_of(const struct option_spec *o)
 	case OPTION_BOOL: return "[=true|false]";
 	case OPTION_U64:
 	case OPTION_F64: return "N";
+	case OPTION_MS: return "DURATION";
 	case OPTION_CHOICE: return o->choices;
 	case OPTION_LIST: return o->choices != NULL ? o->choices : "LIST";
 	default: return "TEXT";
@@ -246,11 +264,16 @@ static const char *argument_of(const struct option_spec *o)
 static void print_default(const struct option_spec *o)
 {
 	const char *text = NULL;
+	hm_auto_str duration = { 0 };
 
 	switch (o->kind) {
 	case OPTION_BOOL: text = *(bool *)o->value ? "true" : "false"; break;
 	case OPTION_U64: printf(" (default %llu)", (unsigned long long)*(uint64_t *)o->value); return;
 	case OPTION_F64: printf(" (default %g)", *(double *)o->value); return;
+	case OPTION_MS:
+		duration_add(&duration, *(uint64_t *)o->value);
+		text = str_text(&duration);
+		break;
 	case OPTION_TEXT:
 	case OPTION_CHOICE: text = *(const char **)o->value; break;
 	case OPTION_LIST: text = ((const struct option_list *)o->value)->text; break;

@@ -14,6 +14,7 @@ enum option_kind {
 	OPTION_BOOL,   /* bool *: --name, --name=true|false|t|f|1|0, in any case */
 	OPTION_U64,    /* uint64_t *: between min and max */
 	OPTION_F64,    /* double *: decimal, between min and max */
+	OPTION_MS,     /* uint64_t *, milliseconds: a duration as Go's programs take it ("5m"), between min and max */
 	OPTION_TEXT,   /* const char **: borrowed from argv or the environment */
 	OPTION_CHOICE, /* const char **: one of `choices`, "a|b|c" */
 	OPTION_LIST,   /* struct option_list *: words with commas between, each of `choices` where there are any; a flag
@@ -33,7 +34,7 @@ struct option_spec {
 	const char *env;  /* environment variable, or NULL */
 	enum option_kind kind;
 	void *value;          /* holds the default before options_parse */
-	uint64_t min, max;    /* OPTION_U64, OPTION_F64 */
+	uint64_t min, max;    /* OPTION_U64, OPTION_F64, OPTION_MS */
 	const char *choices;  /* OPTION_CHOICE, OPTION_LIST */
 	const char *argument; /* what --help calls the value: "PATH"; NULL: by kind */
 	const char *help;

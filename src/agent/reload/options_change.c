@@ -37,6 +37,7 @@ static bool same_value(const struct option_spec *a, const struct option_spec *b)
 {
 	switch (a->kind) {
 	case OPTION_BOOL: return *(bool *)a->value == *(bool *)b->value;
+	case OPTION_MS:
 	case OPTION_U64: return *(uint64_t *)a->value == *(uint64_t *)b->value;
 	case OPTION_F64:
 		return !(*(double *)a->value < *(double *)b->value || *(double *)a->value > *(double *)b->value);
@@ -59,6 +60,7 @@ static void swap_value(const struct option_spec *a, const struct option_spec *b)
 {
 	switch (a->kind) {
 	case OPTION_BOOL: SWAP(*(bool *)a->value, *(bool *)b->value); break;
+	case OPTION_MS:
 	case OPTION_U64: SWAP(*(uint64_t *)a->value, *(uint64_t *)b->value); break;
 	case OPTION_F64: SWAP(*(double *)a->value, *(double *)b->value); break;
 	case OPTION_TEXT:

@@ -1,0 +1,12 @@
+/* What this build calls itself: for the sub-command `version`, the page /version and the metric hami_build_info. */
+#ifndef HM_SCHED_VERSION_H
+#define HM_SCHED_VERSION_H
+
+#include "base/str.h"
+
+/* As HAMi's scheduler prints it: "version: ...", "revision: ...", one a line. */
+void version_add_lines(struct str *out);
+/* {"version":"0.1.0",...} */
+void version_add_json(struct str *out);
+
+#endif
