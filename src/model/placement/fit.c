@@ -1,0 +1,495 @@
+#include "model/placement/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "core/macros.h"
+#include "model/placement/card_order.h"
+#include "model/placement/fit_wishes.h"
+#include "model/placement/mig_place.h"
+#include "model/placement/topology_pick.h"
+
+enum { ACCEPTED = -1 };
+
+/* What the pod itself has of a card. */
+struct own_use {
+	struct card_use together;          /* sidecars and app containers */
+	struct card_use peak;              /* the most that one init container has, with the sidecars before it */
+	struct card_use here;              /* the container under way */
+	uint64_t together_busy, here_busy; /* MIG slices */
+};
+
+struct fitter {
+	const struct pod_ask *ask;
+	struct wishes wishes;
+	struct quota_room room;
+	card_rank_fn *rank;
+	void *rank_arg;
+
+	/* Of the node under way: */
+	const struct node_state *n;
+	struct own_use *own; /* of each card */
+	size_t own_cap;
+	/* Candidates in the order that they are tried: for an init container, and for all that run together. */
+	struct card_rank *alone, *together;
+	size_t alone_cap, together_cap, candidates;
+	bool any_mig;
+	struct card_use held; /* of all cards, by the containers before this one */
+};
+
+/* A container that looks for its cards. */
+struct walk {
+	const struct card_ask *ask;
+	uint32_t container;
+	struct grant *out;
+	struct refusal *why;
+	size_t first; /* its shares in the grant begin here */
+	size_t from;  /* those of the NUMA group under way, or of all cards */
+	uint32_t left;
+	bool grouped; /* numa is set */
+	int32_t numa;
+	bool picked; /* topology: the best set so far stands at first, its sum is best */
+	int64_t best;
+	struct card_use held; /* fitter's, with what was found in this group */
+};
+
+struct fitter *fitter_new(void)
+{
+	return calloc(1, sizeof(struct fitter));
+}
+
+void fitter_free(struct fitter *f)
+{
+	if (f == NULL)
+		return;
+	free(f->own);
+	free(f->alone);
+	free(f->together);
+	free(f);
+}
+
+void grant_fini(struct grant *g)
+{
+	free(g->shares);
+	*g = (struct grant) { 0 };
+}
+
+int fitter_read(struct fitter *f, const struct pod_ask *ask, const char *card_policy, struct hm_err *e)
+{
+	f->ask = ask;
+	f->room = (struct quota_room) { 0 };
+	f->rank = NULL;
+	return wishes_read(&ask->wishes, card_policy, &f->wishes, e);
+}
+
+void fitter_set_quota(struct fitter *f, const struct quota_room *room)
+{
+	f->room = *room;
+}
+
+void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg)
+{
+	f->rank = rank;
+	f->rank_arg = arg;
+}
+
+/* ---- amounts */
+
+/* What others and the pod's containers that run at the same time have of the card. */
+static struct card_use used_of(const struct fitter *f, size_t card)
+{
+	return card_use_sum(f->n->used[card], f->own[card].together);
+}
+
+/* MIB of the card. A whole card, or most of one, is more than any MIG instance of it has: there it is the largest. */
+static int32_t memory_on(const struct fitter *f, size_t card, const struct card_ask *ask)
+{
+	const struct node_card *c = &f->n->cards[card];
+	int32_t memory = card_ask_memory(ask, c->memory_mib);
+
+	if (c->mig && ask->memory_mib == 0 && c->profile_count > 0)
+		memory = HM_MIN(memory, f->n->profiles[c->first_profile + c->profile_count - 1].memory_mib);
+	return memory;
+}
+
+/* What the pod would count for on this card. */
+static struct card_use held_of(const struct own_use *own, struct card_use here)
+{
+	return card_use_larger(own->peak, card_use_sum(own->together, here));
+}
+
+static bool quota_allows(const struct quota_room *room, const struct card_use *held)
+{
+	return (!room->memory_limited || held->memory_mib <= room->memory_mib) &&
+	       (!room->cores_limited || held->cores <= room->cores);
+}
+
+/* What the pod counts for with one more share of the card. */
+static struct card_use held_with(const struct fitter *f, const struct walk *w, size_t card, struct card_use share)
+{
+	const struct own_use *own = &f->own[card];
+	struct card_use before = held_of(own, own->here), with = held_of(own, card_use_sum(own->here, share));
+
+	return (struct card_use) { 0, w->held.memory_mib - before.memory_mib + with.memory_mib,
+				   w->held.cores - before.cores + with.cores };
+}
+
+/* ---- one card */
+
+/* The checks that HAMi makes once it is clear that the card is of the kind wanted, in its order. */
+static int check_room(const struct fitter *f, const struct walk *w, size_t card, const struct card_use *share)
+{
+	const struct node_card *c = &f->n->cards[card];
+	struct card_use used = used_of(f, card), held;
+
+	if (c->count <= used.slots)
+		return REASON_SLOTS;
+	if (f->wishes.order.mutex && used.slots > 0)
+		return REASON_EXCLUSIVE;
+	held = held_with(f, w, card, *share);
+	if (!quota_allows(&f->room, &held))
+		return REASON_QUOTA;
+	if (c->memory_mib - used.memory_mib < share->memory_mib)
+		return REASON_MEMORY;
+	if (c->cores - used.cores < share->cores)
+		return REASON_CORES;
+	if (c->cores == 100 && share->cores == 100 && used.slots > 0)
+		return REASON_EXCLUSIVE;
+	if (c->cores != 0 && used.cores == c->cores && share->cores == 0)
+		return REASON_CORES_EXHAUSTED;
+	return ACCEPTED;
+}
+
+static bool place_on(const struct fitter *f, const struct walk *w, struct card_share *share)
+{
+	const struct own_use *own = &f->own[share->card];
+	uint64_t busy = f->n->cards[share->card].busy | own->together_busy | own->here_busy;
+
+	return mig_place(f->n, share->card, share->memory_mib, busy, w->out->shares, w->first, &share->profile,
+			 &share->at);
+}
+
+static int keep(struct fitter *f, struct walk *w, const struct card_share *share, struct hm_err *e)
+{
+	struct own_use *own = &f->own[share->card];
+	struct card_use use = { 1, share->memory_mib, share->cores };
+
+	if (!HM_PUSH(w->out->shares, w->out->count, w->out->cap, *share))
+		return hm_err_set(e, HM_ENOMEM, "a pod's cards");
+	own->here_busy |= mig_place_bits(share->at);
+	/* Where all cards that would do are collected, the last one wanted is any of the rest. */
+	if (!f->wishes.order.topology || w->left > 1) {
+		w->held = held_with(f, w, share->card, use);
+		own->here = card_use_sum(own->here, use);
+	}
+	if (w->left > 0)
+		w->left--;
+	return 0;
+}
+
+/* ---- groups of cards: all, or those of a NUMA node */
+
+static void forget_here(struct fitter *f, const struct walk *w, size_t from)
+{
+	for (size_t i = from; i < w->out->count; i++) {
+		f->own[w->out->shares[i].card].here = (struct card_use) { 0 };
+		f->own[w->out->shares[i].card].here_busy = 0;
+	}
+}
+
+static bool picked_fit_quota(struct fitter *f, struct walk *w, const struct card_share *shares)
+{
+	struct card_use held = f->held;
+	bool fit;
+
+	forget_here(f, w, w->from);
+	w->held = held;
+	for (uint32_t i = 0; i < w->ask->count; i++) {
+		struct card_use use = { 1, shares[i].memory_mib, shares[i].cores };
+
+		w->held = held_with(f, w, shares[i].card, use);
+		f->own[shares[i].card].here = card_use_sum(f->own[shares[i].card].here, use);
+	}
+	fit = quota_allows(&f->room, &w->held);
+	forget_here(f, w, w->from);
+	return fit;
+}
+
+/* The group is complete: its best set is kept at the beginning, if it is better than what stands there. */
+static int pick_from_group(struct fitter *f, struct walk *w, struct hm_err *e)
+{
+	struct grant *out = w->out;
+	size_t want = w->ask->count, found = out->count - w->from;
+	struct card_share *group;
+	int64_t sum;
+
+	if (!array_reserve(&out->shares, &out->cap, out->count + want, sizeof out->shares[0]))
+		return hm_err_set(e, HM_ENOMEM, "a pod's cards");
+	group = &out->shares[w->from];
+	memcpy(&group[found], group, want * sizeof group[0]);
+	sum = topology_pick(f->n, group, found, want);
+	if (!picked_fit_quota(f, w, group)) /* cards of different sizes: those found first do */
+		memcpy(group, &group[found], want * sizeof group[0]);
+	if (!w->picked || sum > w->best) {
+		memmove(&out->shares[w->first], group, want * sizeof group[0]);
+		w->best = sum;
+	}
+	w->picked = true;
+	return 0;
+}
+
+/* Ends the group under way, if any; the next one starts with nothing. */
+static int end_group(struct fitter *f, struct walk *w, struct hm_err *e)
+{
+	size_t found = w->out->count - w->from;
+
+	if (f->wishes.order.topology && w->left == 0) {
+		int err = pick_from_group(f, w, e);
+
+		if (err < 0)
+			return err;
+	} else if (found > 0) {
+		w->why->counts[REASON_NUMA] += (uint32_t)found;
+	}
+	forget_here(f, w, w->from);
+	w->from = w->first + (w->picked ? w->ask->count : 0);
+	w->out->count = w->from;
+	w->left = w->ask->count;
+	w->held = f->held;
+	return 0;
+}
+
+/* ---- the walk */
+
+/* The card's own qualities, up to where its NUMA node comes in. */
+static int check_kind(struct fitter *f, const struct node_card *c)
+{
+	if (!c->healthy || c->blocked > 0)
+		return REASON_NOT_HEALTHY;
+	if (c->cordoned)
+		return REASON_CORDONED;
+	return wishes_take_kind(&f->wishes, c) ? ACCEPTED : REASON_TYPE;
+}
+
+static int check_uuid_and_room(struct fitter *f, struct walk *w, struct card_share *share)
+{
+	const struct node_card *c = &f->n->cards[share->card];
+	struct card_use use = { 1, share->memory_mib, share->cores };
+	int why;
+
+	if (!wishes_take_uuid(&f->wishes, c))
+		return REASON_UUID;
+	why = check_room(f, w, share->card, &use);
+	if (why == ACCEPTED && c->mig && !place_on(f, w, share))
+		return REASON_MIG_PLACE;
+	return why;
+}
+
+/* Looks at a card until it gives no more; an instance of a MIG card does not use up the card. 1: all found. */
+static int try_card(struct fitter *f, struct walk *w, uint32_t card, struct hm_err *e)
+{
+	const struct node_card *c = &f->n->cards[card];
+	struct card_share share = {
+		.container = w->container,
+		.card = card,
+		.memory_mib = memory_on(f, card, w->ask),
+		.cores = (int32_t)w->ask->cores,
+		.profile = NO_PROFILE,
+	};
+	int why = check_kind(f, c), err;
+
+	if (why == ACCEPTED && f->wishes.numa_bind && (!w->grouped || w->numa != c->numa)) {
+		err = end_group(f, w, e);
+		if (err < 0)
+			return err;
+		w->grouped = true;
+		w->numa = c->numa;
+	}
+	while (why == ACCEPTED) {
+		why = check_uuid_and_room(f, w, &share);
+		if (why != ACCEPTED)
+			break;
+		err = keep(f, w, &share, e);
+		if (err < 0)
+			return err;
+		if (w->left == 0 && !f->wishes.order.topology)
+			return 1;
+		if (!c->mig)
+			return 0;
+	}
+	w->why->counts[why]++;
+	return 0;
+}
+
+/* Cards in the order in which they are tried. */
+static struct card_rank *ranked(struct fitter *f, const struct card_ask *ask)
+{
+	struct card_rank *order = ask->kind == ASK_INIT ? f->alone : f->together;
+
+	for (size_t i = 0, k = 0; ask->kind == ASK_INIT && i < f->n->count; i++)
+		if (f->n->cards[i].nvidia)
+			order[k++].card = (uint32_t)i;
+	for (size_t i = 0; i < f->candidates; i++) {
+		struct card_rank *r = &order[i];
+		const struct node_card *c = &f->n->cards[r->card];
+		struct card_use used = used_of(f, r->card);
+
+		r->index = c->index;
+		r->numa = c->numa;
+		r->slots = used.slots;
+		r->fullness = card_fullness(c, &used, ask, &f->wishes.weights);
+		r->rank = f->rank == NULL ? 0 : f->rank(f->rank_arg, f->n, r->card, &used, ask);
+	}
+	card_order_sort(&f->wishes.order, order, f->candidates);
+	return order;
+}
+
+static int find_cards(struct fitter *f, struct walk *w, struct hm_err *e)
+{
+	const struct card_rank *order = ranked(f, w->ask);
+	int done = 0;
+
+	for (size_t i = f->candidates; i-- > 0 && done == 0;)
+		done = try_card(f, w, order[i].card, e);
+	if (done != 0 || !f->wishes.order.topology)
+		return done;
+	if (w->left == 0)
+		done = end_group(f, w, e);
+	forget_here(f, w, w->from);
+	return done < 0 ? done : w->picked;
+}
+
+/* The container has its cards: they count for those after it. */
+static void settle(struct fitter *f, const struct walk *w)
+{
+	w->out->count = w->first + w->ask->count;
+	forget_here(f, w, w->first);
+	for (size_t i = w->first; i < w->out->count; i++) {
+		struct card_share *s = &w->out->shares[i];
+		struct own_use *own = &f->own[s->card];
+
+		if (s->profile != NO_PROFILE) {
+			s->memory_mib = f->n->profiles[s->profile].memory_mib;
+			s->cores = f->n->profiles[s->profile].cores;
+		}
+		own->here = card_use_sum(own->here, (struct card_use) { 1, s->memory_mib, s->cores });
+		own->here_busy |= mig_place_bits(s->at);
+	}
+	for (size_t i = w->first; i < w->out->count; i++) {
+		struct own_use *own = &f->own[w->out->shares[i].card];
+		struct card_use before = held_of(own, (struct card_use) { 0 }), with;
+
+		if (own->here.slots == 0)
+			continue; /* its card stands there twice */
+		if (w->ask->kind == ASK_INIT)
+			own->peak = card_use_larger(own->peak, card_use_sum(own->together, own->here));
+		else
+			own->together = card_use_sum(own->together, own->here);
+		if (w->ask->kind != ASK_INIT)
+			own->together_busy |= own->here_busy;
+		own->here = (struct card_use) { 0 };
+		own->here_busy = 0;
+		with = held_of(own, own->here);
+		f->held.memory_mib += with.memory_mib - before.memory_mib;
+		f->held.cores += with.cores - before.cores;
+	}
+}
+
+/* ---- what no preemption mends */
+
+static size_t most_ever(struct fitter *f, const struct card_ask *ask, size_t card)
+{
+	const struct node_card *c = &f->n->cards[card];
+	int32_t memory = memory_on(f, card, ask);
+
+	if (!c->nvidia || !c->healthy || c->cordoned || c->count == 0 || c->memory_mib < memory ||
+	    c->cores < (int32_t)ask->cores || !wishes_take_kind(&f->wishes, c) || !wishes_take_uuid(&f->wishes, c))
+		return 0;
+	return c->mig ? mig_most(f->n, card, memory) : 1;
+}
+
+/* Would the container not fit even if nobody were on the node? */
+static bool never_fits(struct fitter *f, const struct card_ask *ask)
+{
+	for (size_t i = 0; i < f->n->count; i++) {
+		size_t most = 0;
+
+		for (size_t k = i; k < f->n->count && most < ask->count; k++)
+			if (!f->wishes.numa_bind || f->n->cards[k].numa == f->n->cards[i].numa)
+				most += most_ever(f, ask, k);
+		if (most >= ask->count)
+			return false;
+		if (!f->wishes.numa_bind)
+			return true;
+	}
+	return true;
+}
+
+/* ---- a pod */
+
+static int fit_container(struct fitter *f, uint32_t container, struct grant *out, struct refusal *why, struct hm_err *e)
+{
+	const struct card_ask *ask = &f->ask->containers[container];
+	struct walk w = {
+		.ask = ask,
+		.container = container,
+		.out = out,
+		.why = why,
+		.first = out->count,
+		.from = out->count,
+		.left = ask->count,
+		.held = f->held,
+	};
+	int done;
+
+	if (ask->count > f->candidates && !(f->any_mig && f->wishes.takes_mig)) {
+		why->too_few_cards = why->unresolvable = true;
+		return 0;
+	}
+	done = find_cards(f, &w, e);
+	if (done > 0) {
+		settle(f, &w);
+	} else if (done == 0) {
+		why->counts[REASON_CARDS_TOO_FEW] = (uint32_t)(out->count - w.from);
+		why->unresolvable = never_fits(f, ask);
+	}
+	return done;
+}
+
+static bool start_node(struct fitter *f, const struct node_state *n)
+{
+	f->n = n;
+	f->held = (struct card_use) { 0 };
+	f->candidates = 0;
+	f->any_mig = false;
+	if (n->count == 0)
+		return true;
+	if (!array_reserve(&f->own, &f->own_cap, n->count, sizeof f->own[0]) ||
+	    !array_reserve(&f->alone, &f->alone_cap, n->count, sizeof f->alone[0]) ||
+	    !array_reserve(&f->together, &f->together_cap, n->count, sizeof f->together[0]))
+		return false;
+	memset(f->own, 0, n->count * sizeof f->own[0]);
+	for (size_t i = 0; i < n->count; i++)
+		if (n->cards[i].nvidia) {
+			f->together[f->candidates++].card = (uint32_t)i;
+			f->any_mig |= n->cards[i].mig;
+		}
+	return true;
+}
+
+int fit_pod(struct fitter *f, const struct node_state *n, struct grant *out, struct refusal *why, struct hm_err *e)
+{
+	*why = (struct refusal) { 0 };
+	out->count = 0;
+	if (!start_node(f, n))
+		return hm_err_set(e, HM_ENOMEM, "cards of a node");
+	why->cards = (uint32_t)f->candidates;
+	for (size_t i = 0; i < f->ask->count; i++) {
+		int done = f->ask->containers[i].count == 0 ? 1 : fit_container(f, (uint32_t)i, out, why, e);
+
+		if (done <= 0)
+			return done;
+	}
+	return 1;
+}

@@ -1,0 +1,228 @@
+#include "model/placement/node_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "contract/hami.h"
+#include "core/check.h"
+#include "core/cursor.h"
+#include "core/fmt.h"
+#include "model/placement/words.h"
+
+struct node_state *node_state_new(const char *name, struct texts *texts)
+{
+	hm_auto(node_state) *n = calloc(1, sizeof *n);
+
+	if (n == NULL)
+		return NULL;
+	n->texts = texts;
+	n->name = strdup(name);
+	return n->name == NULL ? NULL : HM_STEAL(n);
+}
+
+void node_state_free(struct node_state *n)
+{
+	if (n == NULL)
+		return;
+	free(n->name);
+	free(n->cards);
+	free(n->used);
+	free(n->profiles);
+	free(n->places);
+	free(n->slice_holders);
+	free(n->pair_scores);
+	free(n);
+}
+
+static int check_card(const struct node_state *n, const struct node_card *card, struct hm_err *e)
+{
+	if (n->count >= NODE_MAX_CARDS)
+		return hm_err_set(e, HM_ELIMIT, "more than %d cards", NODE_MAX_CARDS);
+	if (card->count < 0 || card->memory_mib < 0 || card->cores < 0)
+		return hm_err_set(e, HM_EINVAL, "card %s: a negative amount", card->uuid);
+	if (node_state_find(n, card->uuid) != NODE_NO_CARD)
+		return hm_err_set(e, HM_EINVAL, "card %s is there twice", card->uuid);
+	return 0;
+}
+
+int node_state_add_card(struct node_state *n, const struct node_card *card, struct hm_err *e)
+{
+	struct node_card c = {
+		.count = card->count,
+		.memory_mib = card->memory_mib,
+		.cores = card->cores,
+		.numa = card->numa,
+		.index = card->index,
+		.healthy = card->healthy,
+		.nvidia = text_has_word(card->type, HAMI_DEVICE_TYPE),
+		.mig = strcmp(card->mode, HAMI_MODE_MIG) == 0,
+		.type = texts_keep(n->texts, card->type),
+		.mode = texts_keep(n->texts, card->mode),
+		.first_profile = (uint32_t)n->profile_count,
+	};
+	size_t cap = n->cap;
+	int err = check_card(n, card, e);
+
+	if (err < 0)
+		return err;
+	CHECK(n->slice_holders == NULL && n->pair_scores == NULL); /* they are of a size for all cards */
+	hm_fmt(c.uuid, sizeof c.uuid, "%s", card->uuid);
+	if (c.type == NULL || c.mode == NULL || !array_reserve(&n->used, &cap, n->count + 1, sizeof n->used[0]) ||
+	    !array_reserve(&n->cards, &n->cap, n->count + 1, sizeof n->cards[0]))
+		return hm_err_set(e, HM_ENOMEM, "cards of node %s", n->name);
+	n->used[n->count] = (struct card_use) { 0 };
+	n->cards[n->count++] = c;
+	n->totals.all.slots += c.count;
+	n->totals.all.memory_mib += c.memory_mib;
+	n->totals.all.cores += c.cores;
+	return 0;
+}
+
+int node_state_find(const struct node_state *n, const char *uuid)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (strcmp(n->cards[i].uuid, uuid) == 0)
+			return (int)i;
+	return NODE_NO_CARD;
+}
+
+/* ---- MIG profiles */
+
+/* HAMi starts these from the end of the card, the others from its beginning. */
+static bool from_the_end(const char *profile)
+{
+	return strncmp(profile, "1g.", 3) == 0 || strncmp(profile, "3g.", 3) == 0;
+}
+
+/* Puts the places behind the node's others, in the order they are tried. */
+static bool add_places(struct node_state *n, struct card_profile *p, const struct mig_placement *places, size_t count)
+{
+	bool down = from_the_end(p->name);
+
+	p->first_place = (uint32_t)n->place_count;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = n->place_count;
+
+		if (mig_place_bits(places[i]) == 0)
+			continue;
+		if (!HM_PUSH(n->places, n->place_count, n->place_cap, places[i]))
+			return false;
+		for (; at > p->first_place; at--) {
+			uint32_t before = n->places[at - 1].start;
+
+			if (down ? before >= places[i].start : before <= places[i].start)
+				break;
+			n->places[at] = n->places[at - 1];
+		}
+		n->places[at] = places[i];
+	}
+	p->place_count = (uint32_t)(n->place_count - p->first_place);
+	return true;
+}
+
+static bool profile_is_smaller(const struct card_profile *a, const struct card_profile *b)
+{
+	return a->memory_mib != b->memory_mib ? a->memory_mib < b->memory_mib : a->slices < b->slices;
+}
+
+int node_state_add_profile(struct node_state *n, const struct card_profile *profile, const struct mig_placement *places,
+			   size_t count, struct hm_err *e)
+{
+	struct card_profile p = *profile;
+	struct node_card *c = &n->cards[n->count - 1];
+	size_t at = n->profile_count;
+
+	CHECK(n->count > 0);
+	if (!add_places(n, &p, places, count) || !HM_PUSH(n->profiles, n->profile_count, n->profile_cap, p))
+		return hm_err_set(e, HM_ENOMEM, "MIG profiles of node %s", n->name);
+	for (; at > c->first_profile && profile_is_smaller(&p, &n->profiles[at - 1]); at--)
+		n->profiles[at] = n->profiles[at - 1];
+	n->profiles[at] = p;
+	c->profile_count++;
+	return 0;
+}
+
+/* ---- pair scores */
+
+int node_state_set_pair_score(struct node_state *n, const char *a, const char *b, int32_t score, struct hm_err *e)
+{
+	int from = node_state_find(n, a), to = node_state_find(n, b);
+
+	if (from == NODE_NO_CARD || to == NODE_NO_CARD)
+		return 0;
+	if (n->pair_scores == NULL)
+		n->pair_scores = calloc(n->count * n->count, sizeof n->pair_scores[0]);
+	if (n->pair_scores == NULL)
+		return hm_err_set(e, HM_ENOMEM, "scores of node %s", n->name);
+	n->pair_scores[(size_t)from * n->count + (size_t)to] = score;
+	return 0;
+}
+
+int32_t node_state_pair_score(const struct node_state *n, size_t a, size_t b)
+{
+	return n->pair_scores == NULL ? 0 : n->pair_scores[a * n->count + b];
+}
+
+/* ---- cordon */
+
+void node_state_cordon(struct node_state *n, const char *text)
+{
+	for (size_t i = 0; i < n->count; i++)
+		n->cards[i].cordoned = words_have(text, n->cards[i].uuid);
+}
+
+/* ---- holders */
+
+void node_state_take(struct node_state *n, size_t card, const struct card_use *use)
+{
+	struct card_use *sums[] = { &n->used[card], &n->totals.used };
+
+	for (size_t i = 0; i < HM_COUNT(sums); i++) {
+		sums[i]->slots += use->slots;
+		sums[i]->memory_mib += use->memory_mib;
+		sums[i]->cores += use->cores;
+	}
+}
+
+void node_state_give(struct node_state *n, size_t card, const struct card_use *use)
+{
+	struct card_use back = { -use->slots, -use->memory_mib, -use->cores };
+
+	node_state_take(n, card, &back);
+	CHECK(n->used[card].slots >= 0 && n->used[card].memory_mib >= 0 && n->used[card].cores >= 0);
+}
+
+uint64_t mig_place_bits(struct mig_placement at)
+{
+	if (at.size == 0 || at.start >= NODE_MIG_SLICES || at.size > NODE_MIG_SLICES - at.start)
+		return 0;
+	return (at.size == NODE_MIG_SLICES ? UINT64_MAX : ((uint64_t)1 << at.size) - 1) << at.start;
+}
+
+int node_state_occupy(struct node_state *n, size_t card, struct mig_placement at, struct hm_err *e)
+{
+	uint64_t bits = mig_place_bits(at);
+
+	if (bits == 0)
+		return 0;
+	if (n->slice_holders == NULL)
+		n->slice_holders = calloc(n->count, sizeof n->slice_holders[0]);
+	if (n->slice_holders == NULL)
+		return hm_err_set(e, HM_ENOMEM, "MIG instances of node %s", n->name);
+	for (uint32_t i = at.start; i < at.start + at.size; i++)
+		n->slice_holders[card][i]++;
+	n->cards[card].busy |= bits;
+	return 0;
+}
+
+void node_state_vacate(struct node_state *n, size_t card, struct mig_placement at)
+{
+	if (mig_place_bits(at) == 0)
+		return;
+	for (uint32_t i = at.start; i < at.start + at.size; i++) {
+		CHECK(n->slice_holders[card][i] > 0);
+		if (--n->slice_holders[card][i] == 0)
+			n->cards[card].busy &= ~((uint64_t)1 << i);
+	}
+}

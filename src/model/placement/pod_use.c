@@ -1,0 +1,58 @@
+#include "model/placement/pod_use.h"
+
+#include <stdlib.h>
+
+static enum ask_kind kind_of(const enum ask_kind *kinds, size_t count, uint32_t container)
+{
+	return container < count ? kinds[container] : ASK_APP;
+}
+
+/* Of one card, over the containers in their order. */
+static struct card_use card_use_of(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
+				   size_t kind_count, bool init_done, uint32_t card)
+{
+	struct card_use together = { 0 }, peak = { 0 };
+
+	for (size_t i = 0, next; i < count; i = next) {
+		enum ask_kind kind = kind_of(kinds, kind_count, shares[i].container);
+		struct card_use own = { 0 };
+
+		for (next = i; next < count && shares[next].container == shares[i].container; next++)
+			if (shares[next].card == card)
+				own = card_use_sum(
+					own, (struct card_use) { 1, shares[next].memory_mib, shares[next].cores });
+		if (kind != ASK_INIT)
+			together = card_use_sum(together, own);
+		else if (!init_done && own.slots > 0)
+			peak = card_use_larger(peak, card_use_sum(together, own));
+	}
+	return card_use_larger(peak, together);
+}
+
+static int by_card(const void *a, const void *b)
+{
+	const struct card_hold *x = a, *y = b;
+
+	return (x->card > y->card) - (x->card < y->card);
+}
+
+size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
+		       bool init_done, struct card_hold *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct card_hold hold = { .card = shares[i].card };
+		bool seen = false;
+
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = shares[k].card == hold.card;
+		if (seen)
+			continue;
+		hold.use = card_use_of(shares, count, kinds, kind_count, init_done, hold.card);
+		if (hold.use.slots > 0)
+			out[n++] = hold;
+	}
+	qsort(out, n, sizeof out[0], by_card);
+	return n;
+}

@@ -1,0 +1,50 @@
+/* What a pod has of each card, over its life: containers that run together add up, those that run one after another
+ * take turns (KEP-753): the larger of all sidecars and app containers together, and of each init container with the
+ * sidecars before it. For grants and for what annotations say alike. */
+#ifndef HM_MODEL_PLACEMENT_POD_USE_H
+#define HM_MODEL_PLACEMENT_POD_USE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/macros.h"
+#include "model/placement/node_state.h"
+#include "model/placement/pod_ask.h"
+
+enum { NO_PROFILE = -1 };
+
+/* One card, or one MIG instance of it, for one container. */
+struct card_share {
+	uint32_t container; /* by the order of the pod's asks */
+	uint32_t card;      /* index in the node, or any number that tells cards apart */
+	int32_t memory_mib;
+	int32_t cores;
+	int32_t profile;         /* of the node's profiles; NO_PROFILE: no MIG, or not looked up */
+	struct mig_placement at; /* size 0: no MIG instance */
+};
+
+static inline struct card_use card_use_sum(struct card_use a, struct card_use b)
+{
+	return (struct card_use) { a.slots + b.slots, a.memory_mib + b.memory_mib, a.cores + b.cores };
+}
+
+/* The larger of each amount. */
+static inline struct card_use card_use_larger(struct card_use a, struct card_use b)
+{
+	return (struct card_use) { HM_MAX(a.slots, b.slots), HM_MAX(a.memory_mib, b.memory_mib),
+				   HM_MAX(a.cores, b.cores) };
+}
+
+struct card_hold {
+	uint32_t card;
+	struct card_use use;
+};
+
+/* shares in the order of containers; kinds[i] is container i's, what is beyond kind_count counts as an app container.
+ * init_done: plain init containers have ended and hold nothing. out has room for `count`, comes in order of cards.
+ * Returns how many. */
+size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
+		       bool init_done, struct card_hold *out);
+
+#endif
