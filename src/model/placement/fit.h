@@ -1,4 +1,4 @@
-/* Does a pod fit on a node, and on which of its cards? HAMi's rules in HAMi's order (docs/placement.md), so that its
+/* Does a pod fit on a node, and on which of its cards? HAMi's rules in HAMi's order, so that its
  * users see what they know; where those rules go wrong, the right thing.
  *
  *     fitter_read(f, ask, policy, &e)     once for a pod

@@ -41,7 +41,7 @@ void refusal_write(const struct refusal *r, struct str *out)
 
 		if (r->counts[i] == 0)
 			continue;
-		hm_fmt(part, sizeof part, "%u/%u %s", r->counts[i], r->cards, card_reason_word(i));
+		hm_fmt(part, sizeof part, "%u/%u %s", r->counts[i], r->cards, card_reason_word((enum card_reason)i));
 		for (; at > 0 && strcmp(parts[at - 1], part) > 0; at--)
 			memcpy(parts[at], parts[at - 1], PART_BYTES);
 		memcpy(parts[at], part, PART_BYTES);
