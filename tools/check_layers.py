@@ -2,8 +2,8 @@
 """tools/check_layers.py [--root DIR]: who may include whom, and that no product code knows of the simulation.
 
 A file includes "folder/header.h" (src/) or "sim/folder/header.h"; only the folders of its row, its own, and generated
-files without a folder (*.pb-c.h, *_gen.h) are allowed. The rooms of src/agent and src/sched include each other one way. Exits with 1
-and names each offender.
+files without a folder (*.pb-c.h, *_gen.h) are allowed. The rooms of src/agent and of src/sched include each other one
+way. Exits with 1 and names each offender.
 """
 import argparse
 import pathlib
@@ -34,7 +34,7 @@ SRC = {
 # make them.
 ROOMS = {
     "agent": "options claims cluster cards processes container reload serve hami metrics".split(),
-    "sched": "options serve extender webhook view bind lead simulate metrics".split(),
+    "sched": "options serve extender view webhook bind lead simulate metrics".split(),
 }
 # sim/: the libraries that stand in for the driver, and the programs. What runs in other people's processes needs little.
 SIM_LIBRARIES = ("lib", "cuda", "nvml")

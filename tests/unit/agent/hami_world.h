@@ -5,7 +5,7 @@
 
 #include "agent/hami/hami_late.h"
 #include "fake_pods.h"
-#include "fast_loop.h"
+#include "harness/fast_loop.h"
 #include "harness/temp.h"
 
 #define ALLOCATING PHASE("allocating")

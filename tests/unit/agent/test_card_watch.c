@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "unit/agent/fast_loop.h"
+#include "harness/fast_loop.h"
 #include "unit/model/make_inventory.h"
 
 struct fixture {

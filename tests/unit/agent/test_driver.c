@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "gpu/scan.h"
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
-#include "unit/agent/fast_loop.h"
 #include "unit/gpu/fake_setup.h"
 
 struct fixture {

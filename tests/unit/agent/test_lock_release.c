@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "fake_pods.h"
-#include "fast_loop.h"
+#include "harness/fast_loop.h"
 #include "harness/temp.h"
 
 #define LOCK "'hami.io/mutex.lock':'2026-08-21T06:20:39Z,ns,a'"

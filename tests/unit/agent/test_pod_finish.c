@@ -1,7 +1,7 @@
 #include "agent/hami/pod_finish.h"
 
 #include "fake_pods.h"
-#include "fast_loop.h"
+#include "harness/fast_loop.h"
 #include "harness/temp.h"
 #include "unit/agent/checkpoint_text.h"
 

@@ -1,12 +1,12 @@
 /* Asking the kubelet for its pods, against a pod-resources service in the same loop. */
 #include "agent/cluster/pod_names.h"
 
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "io/file.h"
 #include "rpc/server.h"
 #include "unit/agent/checkpoint_text.h"
-#include "unit/agent/fast_loop.h"
 
 struct fixture {
 	struct loop *loop;

@@ -1,7 +1,7 @@
 #include "agent/cluster/publish.h"
 
 #include "fake_kube.h"
-#include "fast_loop.h"
+#include "harness/fast_loop.h"
 
 static struct world {
 	struct node_object *node;

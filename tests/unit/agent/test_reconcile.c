@@ -7,9 +7,9 @@
 
 #include "agent/container/binding.h"
 #include "agent/processes/holders.h"
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
 #include "unit/agent/agent_node.h"
-#include "unit/agent/fast_loop.h"
 
 #define A "GPU-0::0"
 #define B "GPU-0::1"

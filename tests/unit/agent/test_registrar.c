@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "contract/host.h"
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
-#include "unit/agent/fast_loop.h"
 
 struct fixture {
 	struct loop *loop;

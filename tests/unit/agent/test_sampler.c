@@ -10,11 +10,11 @@
 #include "base/array.h"
 #include "gpu/busy.h"
 #include "gpu/scan.h"
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "region/map.h"
 #include "unit/agent/checkpoint_text.h"
-#include "unit/agent/fast_loop.h"
 
 struct fixture {
 	struct loop *loop;

@@ -3,9 +3,9 @@
 
 #include "agent/serve/offer_slices.h"
 
+#include "harness/fast_loop.h"
 #include "harness/sweep.h"
 #include "unit/agent/agent_node.h"
-#include "unit/agent/fast_loop.h"
 
 struct dp_call {
 	unsigned answers;

@@ -1,7 +1,7 @@
-/* What the tests of the agent's long-lived parts share: a loop whose time runs `fast` times as fast as the machine's
+/* What the tests of long-lived parts share: a loop whose time runs `fast` times as fast as the machine's
  * and can be moved on, what the log said, and waiting for something. For tests that CMakeLists.txt lists as such. */
-#ifndef HM_TESTS_AGENT_FAST_LOOP_H
-#define HM_TESTS_AGENT_FAST_LOOP_H
+#ifndef HM_TESTS_HARNESS_FAST_LOOP_H
+#define HM_TESTS_HARNESS_FAST_LOOP_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,0 +1,314 @@
+#include "sched/lead/lead.h"
+
+#include "harness/fake_kube.h"
+#include "harness/fast_loop.h"
+
+static struct world {
+	struct lead *lead;
+	unsigned told;
+	bool leads, released;
+} w;
+
+static void on_change(void *arg, bool leads)
+{
+	assert_ptr_equal(arg, &w);
+	assert_true(leads != w.leads);
+	w.leads = leads;
+	w.told++;
+}
+
+static void on_released(void *arg)
+{
+	(void)arg;
+	w.released = true;
+}
+
+static void begin(enum lead_mode mode)
+{
+	const struct lead_config config = {
+		mode,     (struct kube_client *)&fake_loop, "kube-system", "hami",
+		"host-1", { 15000, 10000, 2000 },           on_change,     &w,
+	};
+	struct hm_err e;
+
+	fake_forget();
+	w = (struct world) { 0 };
+	assert_int_equal(lead_new(fake_loop, &config, &w.lead, &e), 0);
+}
+
+static void end(void)
+{
+	lead_free(w.lead);
+	fake_forget();
+}
+
+static bool asked(const void *arg)
+{
+	return fake_count == *(const size_t *)arg;
+}
+
+static void wait_requests(size_t count)
+{
+	if (!fast_until(fake_loop, asked, &count))
+		fail_msg("%zu requests, not %zu", fake_count, count);
+}
+
+static bool told(const void *arg)
+{
+	return w.told == *(const unsigned *)arg;
+}
+
+static void wait_told(unsigned count)
+{
+	assert_true(fast_until(fake_loop, told, &count));
+}
+
+/* As the server would answer to the request that is open: its holder. */
+static void answer_ours(int http, const char *version)
+{
+	hm_auto(cJSON) *tree = NULL;
+	hm_auto_str text = { 0 };
+	const char *holder;
+
+	assert_int_equal(json_parse(fake_open()->body, strlen(fake_open()->body), &tree, NULL), 0);
+	holder = cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "spec"), "holderIdentity"));
+	assert_memory_equal(holder, "host-1_", 7);
+	assert_int_equal(strlen(holder), 7 + 32);
+	str_addf(&text,
+		 "{\"metadata\":{\"name\":\"hami\",\"uid\":\"u\",\"resourceVersion\":\"%s\"},\"spec\":{"
+		 "\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":15,\"renewTime\":\"%s\"}}",
+		 version, holder, version);
+	fake_answer(KUBE_DONE, http, str_text(&text));
+}
+
+static void answer_theirs(const char *renewed)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{\"metadata\":{\"name\":\"hami\",\"uid\":\"u\",\"resourceVersion\":\"9\"},\"spec\":{"
+		 "\"holderIdentity\":\"other\",\"leaseDurationSeconds\":15,\"renewTime\":\"%s\"}}",
+		 renewed);
+	fake_answer(KUBE_DONE, 200, str_text(&text));
+}
+
+static void make_it_ours(void)
+{
+	wait_requests(1);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	assert_string_equal(fake_open()->path, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/hami");
+	fake_answer(KUBE_NOT_FOUND, 404, "");
+	assert_int_equal(w.told, 0);
+	wait_requests(2);
+	assert_int_equal(fake_open()->verb, KUBE_POST);
+	assert_string_equal(fake_open()->path, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases");
+	answer_ours(201, "5");
+	assert_true(w.leads);
+	assert_true(lead_is_ours(w.lead));
+}
+
+static void made_and_renewed(void **state)
+{
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	make_it_ours();
+	for (unsigned i = 0; i < 4; i++) {
+		char version[8];
+
+		wait_requests(3 + i);
+		snprintf(version, sizeof version, "%u", 5 + i);
+		assert_int_equal(fake_open()->verb, KUBE_PATCH);
+		assert_non_null(strstr(fake_open()->body, version));
+		snprintf(version, sizeof version, "%u", 6 + i);
+		answer_ours(200, version);
+	}
+	assert_int_equal(w.told, 1);
+	end();
+}
+
+static void lost_when_nobody_answers(void **state)
+{
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	make_it_ours();
+	wait_told(2);
+	assert_false(w.leads);
+	assert_false(lead_is_ours(w.lead));
+	/* Each question was given up before the next. */
+	for (size_t i = 0; i + 1 < fake_count; i++)
+		assert_false(fake_requests[i].open);
+	end();
+}
+
+/* A process that was stopped for a while knows it at its first look at the clock, before any timer of it fires. */
+static void lost_while_it_slept(void **state)
+{
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	make_it_ours();
+	fast_moved_ms += 10000;
+	assert_false(lead_is_ours(w.lead));
+	assert_true(w.leads);
+	wait_told(2);
+	end();
+}
+
+static void another_one_has_taken_it(void **state)
+{
+	struct lead_stats stats;
+
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	make_it_ours();
+	wait_requests(3);
+	fake_answer(KUBE_CONFLICT, 409, "");
+	assert_true(w.leads);
+	wait_requests(4);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	answer_theirs("t1");
+	assert_false(w.leads);
+	lead_stats(w.lead, &stats);
+	assert_string_equal(stats.holder, "other");
+	assert_int_equal(stats.gained, 1);
+	assert_int_equal(stats.lost, 1);
+	/* It is read again and again, and taken when it was not renewed for its duration. */
+	wait_requests(5);
+	answer_theirs("t2");
+	fast_moved_ms += 9000;
+	wait_requests(6);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	fast_moved_ms += 6000;
+	answer_theirs("t2");
+	wait_requests(7);
+	assert_int_equal(fake_open()->verb, KUBE_PATCH);
+	assert_non_null(strstr(fake_open()->body, "\"resourceVersion\":\"9\""));
+	answer_ours(200, "10");
+	assert_true(w.leads);
+	end();
+}
+
+static void left_to_the_next(void **state)
+{
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	make_it_ours();
+	lead_release(w.lead, on_released, NULL);
+	assert_false(lead_is_ours(w.lead));
+	assert_int_equal(fake_open()->verb, KUBE_PATCH);
+	assert_non_null(strstr(fake_open()->body, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,"));
+	assert_non_null(strstr(fake_open()->body, "\"resourceVersion\":\"5\""));
+	wait_told(2);
+	assert_false(w.released);
+	fake_answer(KUBE_DONE, 200, "{}");
+	assert_true(w.released);
+	fast_run(fake_loop, 5000);
+	assert_int_equal(fake_count, 3); /* nothing is taken any more */
+	end();
+}
+
+static bool is_released(const void *arg)
+{
+	(void)arg;
+	return w.released;
+}
+
+static void what_is_not_ours_is_not_left(void **state)
+{
+	(void)state;
+	begin(LEAD_OWN_LEASE);
+	wait_requests(1);
+	lead_release(w.lead, on_released, NULL);
+	assert_false(w.released);
+	assert_true(fast_until(fake_loop, is_released, NULL));
+	assert_int_equal(fake_count, 1);
+	end();
+}
+
+#define FOLLOWED(holder, renewed)                                                                                      \
+	"{'metadata':{'name':'hami','namespace':'kube-system','uid':'u','resourceVersion':'" renewed                   \
+	"'},'spec':{'holderIdentity':'" holder "','leaseDurationSeconds':15,'renewTime':'" renewed "'}}"
+
+static void follows_kube_scheduler(void **state)
+{
+	(void)state;
+	begin(LEAD_FOLLOW);
+	assert_string_equal(fake_reflector_path, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases");
+	assert_string_equal(fake_reflector_selector, "metadata.name=hami");
+	fake_watch(FOLLOWED("host-10_x", "1"), false);
+	assert_int_equal(w.told, 0);
+	fake_watch(FOLLOWED("host-1_x", "2"), false);
+	assert_true(w.leads);
+	fast_moved_ms += 9000;
+	fake_watch(FOLLOWED("host-1_x", "3"), false);
+	fast_moved_ms += 9000;
+	assert_true(lead_is_ours(w.lead));
+	fake_watch(FOLLOWED("host-2_x", "4"), false);
+	assert_false(w.leads);
+	fake_watch(FOLLOWED("host-1_y", "5"), false);
+	assert_true(w.leads);
+	fake_watch(FOLLOWED("host-1_y", "6"), true);
+	assert_false(w.leads);
+	fake_watch(FOLLOWED("host-1_y", "7"), false);
+	fast_moved_ms += 10000; /* not renewed */
+	assert_false(lead_is_ours(w.lead));
+	wait_told(6);
+	assert_int_equal(fake_count, 0);
+	end();
+}
+
+static void alone_it_always_leads(void **state)
+{
+	(void)state;
+	begin(LEAD_ALWAYS);
+	assert_false(lead_is_ours(w.lead));
+	wait_told(1);
+	fast_moved_ms += 1000000;
+	assert_true(lead_is_ours(w.lead));
+	lead_release(w.lead, on_released, NULL);
+	assert_true(fast_until(fake_loop, is_released, NULL));
+	assert_false(lead_is_ours(w.lead));
+	assert_int_equal(fake_count, 0);
+	end();
+}
+
+static void what_is_missing_is_said(void **state)
+{
+	struct lead_config config = { LEAD_OWN_LEASE, NULL, "", "hami", "h", { 15000, 10000, 2000 }, on_change, NULL };
+	struct lead *lead;
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(lead_new(fake_loop, &config, &lead, &e), -HM_EINVAL);
+	assert_string_equal(e.msg, "leader election needs the Lease's name and namespace");
+	config.name_space = "ns";
+	config.host = "";
+	assert_int_equal(lead_new(fake_loop, &config, &lead, &e), -HM_EINVAL);
+	assert_string_equal(e.msg, "leader election needs a host name");
+}
+
+static int open_loop(void **state)
+{
+	(void)state;
+	return loop_new(&fake_loop, NULL);
+}
+
+static int close_loop(void **state)
+{
+	(void)state;
+	loop_free(fake_loop);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(made_and_renewed),        cmocka_unit_test(lost_when_nobody_answers),
+		cmocka_unit_test(lost_while_it_slept),     cmocka_unit_test(another_one_has_taken_it),
+		cmocka_unit_test(left_to_the_next),        cmocka_unit_test(what_is_not_ours_is_not_left),
+		cmocka_unit_test(follows_kube_scheduler),  cmocka_unit_test(alone_it_always_leads),
+		cmocka_unit_test(what_is_missing_is_said),
+	};
+	log_set_sink(fast_keep_line, NULL);
+	fast = 15;
+	return cmocka_run_group_tests(tests, open_loop, close_loop);
+}
