@@ -1,0 +1,444 @@
+#include "model/placement/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "core/check.h"
+#include "core/link.h"
+#include "model/placement/node_book.h"
+
+struct cluster {
+	struct map *books;    /* struct node_book by name; one lives while its node is there or it has holdings */
+	struct map *holdings; /* struct holding by pod UID */
+	struct quotas *quotas;
+	struct texts *texts;
+	struct link reserved; /* struct holding.of_reserved */
+	size_t node_count;
+	struct cluster_extremes extremes;
+	bool extremes_known;
+	struct hold_share *scratch; /* of cluster_reserve */
+	size_t scratch_cap;
+};
+
+struct cluster *cluster_new(uint64_t memory_factor)
+{
+	hm_auto(cluster) *c = calloc(1, sizeof *c);
+
+	if (c == NULL)
+		return NULL;
+	list_init(&c->reserved);
+	c->books = map_new();
+	c->holdings = map_new();
+	c->quotas = quotas_new(memory_factor);
+	c->texts = texts_new();
+	if (c->books == NULL || c->holdings == NULL || c->quotas == NULL || c->texts == NULL)
+		return NULL;
+	return HM_STEAL(c);
+}
+
+static void drop(struct cluster *c, struct holding *h);
+
+void cluster_free(struct cluster *c)
+{
+	void *value;
+
+	if (c == NULL)
+		return;
+	for (size_t at = 0; c->holdings != NULL && map_next(c->holdings, &at, NULL, &value);)
+		drop(c, value);
+	for (size_t at = 0; c->books != NULL && map_next(c->books, &at, NULL, &value);)
+		node_book_free(value);
+	map_free(c->holdings);
+	map_free(c->books);
+	quotas_free(c->quotas);
+	texts_free(c->texts);
+	free(c->scratch);
+	free(c);
+}
+
+struct texts *cluster_texts(struct cluster *c)
+{
+	return c->texts;
+}
+
+struct quotas *cluster_quotas(struct cluster *c)
+{
+	return c->quotas;
+}
+
+/* ---- nodes */
+
+static struct node_book *open_book(struct cluster *c, const char *name)
+{
+	struct node_book *b = map_get(c->books, name);
+
+	if (b != NULL)
+		return b;
+	b = node_book_new(name);
+	if (b == NULL || map_put(c->books, name, b, NULL) < 0) {
+		node_book_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+static void close_book(struct cluster *c, struct node_book *b)
+{
+	if (b->state != NULL || b->holding_count > 0)
+		return;
+	map_remove(c->books, b->name);
+	node_book_free(b);
+}
+
+static void charge(struct holding *h)
+{
+	struct quota_amount now = holding_amount(h, h->unreadable ? node_book_largest_card(h->node) : 0);
+
+	quota_space_add(h->space,
+			(struct quota_amount) { now.memory_mib - h->charged.memory_mib, now.cores - h->charged.cores });
+	h->charged = now;
+}
+
+static int set_state(struct cluster *c, struct node_book *b, struct node_state *take_node, struct hm_err *e)
+{
+	bool was = b->state != NULL;
+	int err = node_book_set_state(b, take_node, e);
+
+	if (err < 0)
+		return err;
+	c->node_count += (size_t)(take_node != NULL) - (size_t)was;
+	c->extremes_known = false;
+	LIST_FOR_EACH (&b->holdings, at) {
+		struct holding *h = HM_CONTAINER(at, struct holding, of_node);
+		if (h->unreadable)
+			charge(h);
+	}
+	return 0;
+}
+
+int cluster_put_node(struct cluster *c, struct node_state *take_node, struct hm_err *e)
+{
+	struct node_book *b = open_book(c, take_node->name);
+	int err;
+
+	if (b == NULL) {
+		err = hm_err_set(e, HM_ENOMEM, "node %s: out of memory", take_node->name);
+		node_state_free(take_node);
+		return err;
+	}
+	err = set_state(c, b, take_node, e);
+	if (err < 0)
+		close_book(c, b);
+	return err;
+}
+
+void cluster_remove_node(struct cluster *c, const char *name)
+{
+	struct node_book *b = map_get(c->books, name);
+
+	if (b == NULL || b->state == NULL)
+		return;
+	CHECK(set_state(c, b, NULL, NULL) == 0);
+	close_book(c, b);
+}
+
+void cluster_cordon_node(struct cluster *c, const char *name, const char *text)
+{
+	struct node_book *b = map_get(c->books, name);
+
+	if (b != NULL && b->state != NULL)
+		node_state_cordon(b->state, text);
+}
+
+const struct node_state *cluster_node(const struct cluster *c, const char *name)
+{
+	const struct node_book *b = map_get(c->books, name);
+
+	return b != NULL ? b->state : NULL;
+}
+
+/* ---- holdings */
+
+/* Out of its node and namespace; the map still has it. */
+static void drop(struct cluster *c, struct holding *h)
+{
+	struct node_book *b = h->node;
+
+	node_book_remove(b, h);
+	close_book(c, b);
+	quota_space_add(h->space, (struct quota_amount) { -h->charged.memory_mib, -h->charged.cores });
+	quotas_close(c->quotas, h->space);
+	link_remove(&h->of_reserved);
+	holding_free(h);
+}
+
+static void set_hold_state(struct cluster *c, struct holding *h, enum hold_state state)
+{
+	h->state = state;
+	link_remove(&h->of_reserved);
+	if (state == HOLD_RESERVED)
+		link_append(&c->reserved, &h->of_reserved);
+}
+
+/* Into its node and namespace; beside what the pod held before, which is dropped afterwards. */
+static int enter(struct cluster *c, struct holding *h, const struct hold *from, struct hm_err *e)
+{
+	struct node_book *b = open_book(c, from->node);
+	int err;
+
+	if (b == NULL)
+		return hm_err_set(e, HM_ENOMEM, "node %s: out of memory", from->node);
+	h->space = quotas_open(c->quotas, from->name_space);
+	if (h->space == NULL) {
+		close_book(c, b);
+		return hm_err_set(e, HM_ENOMEM, "namespace %s: out of memory", from->name_space);
+	}
+	err = node_book_add(b, h, from->shares, e);
+	if (err < 0) {
+		quotas_close(c->quotas, h->space);
+		close_book(c, b);
+		return err;
+	}
+	charge(h);
+	set_hold_state(c, h, h->state);
+	return 0;
+}
+
+static bool is_promise(const struct holding *h)
+{
+	return h->state == HOLD_RESERVED || h->state == HOLD_BINDING;
+}
+
+int cluster_may_place(const struct cluster *c, const char *uid, struct hm_err *e)
+{
+	const struct holding *h = map_get(c->holdings, uid);
+
+	if (h == NULL || h->state == HOLD_RESERVED)
+		return 0;
+	return hm_err_set(e, HM_EEXIST, "pod %s/%s is %s node %s", quota_space_name(h->space), h->name,
+			  h->state == HOLD_BINDING ? "being bound to" : "bound to", h->node->name);
+}
+
+int cluster_hold(struct cluster *c, const struct hold *from, struct hm_err *e)
+{
+	struct holding *old = map_get(c->holdings, from->uid);
+	struct holding *h;
+	int err = from->state == HOLD_RESERVED ? cluster_may_place(c, from->uid, e) : 0;
+
+	if (err == 0)
+		err = holding_new(from, &h, e);
+	if (err < 0)
+		return err;
+	if (old != NULL && old->init_done && strcmp(old->node->name, from->node) == 0)
+		h->init_done = true;
+	err = enter(c, h, from, e);
+	if (err < 0) {
+		holding_free(h);
+		return err;
+	}
+	if (map_put(c->holdings, from->uid, h, NULL) < 0) {
+		drop(c, h);
+		return hm_err_set(e, HM_ENOMEM, "pod %s/%s: out of memory", from->name_space, from->name);
+	}
+	if (old != NULL)
+		drop(c, old);
+	return 0;
+}
+
+int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *node, const struct grant *grant,
+		    uint64_t expires_ms, struct hm_err *e)
+{
+	const struct node_state *n = cluster_node(c, node);
+
+	if (n == NULL)
+		return hm_err_set(e, HM_ENOTFOUND, "node %s is not there", node);
+	if (!array_reserve(&c->scratch, &c->scratch_cap, grant->count, sizeof c->scratch[0]))
+		return hm_err_set(e, HM_ENOMEM, "pod %s/%s: out of memory", ask->name_space, ask->name);
+	for (size_t i = 0; i < grant->count; i++) {
+		const struct card_share *s = &grant->shares[i];
+		c->scratch[i] = (struct hold_share) {
+			.container = s->container,
+			.uuid = n->cards[s->card].uuid,
+			.memory_mib = s->memory_mib,
+			.cores = s->cores,
+			.profile = s->profile == NO_PROFILE ? NULL : n->profiles[s->profile].name,
+			.at = s->at,
+		};
+	}
+	return cluster_hold(c,
+			    &(struct hold) {
+				    .uid = ask->uid,
+				    .name_space = ask->name_space,
+				    .name = ask->name,
+				    .node = node,
+				    .state = HOLD_RESERVED,
+				    .expires_ms = expires_ms,
+				    .asks = ask->containers,
+				    .ask_count = ask->count,
+				    .shares = c->scratch,
+				    .share_count = grant->count,
+			    },
+			    e);
+}
+
+int cluster_confirm(struct cluster *c, const char *uid, const char *node, struct hm_err *e)
+{
+	struct holding *h = map_get(c->holdings, uid);
+	int err = cluster_may_place(c, uid, e);
+
+	if (err < 0)
+		return err;
+	if (h == NULL || strcmp(h->node->name, node) != 0)
+		return hm_err_set(e, HM_ENOTFOUND, "nothing is reserved on node %s for pod %s", node, uid);
+	set_hold_state(c, h, HOLD_BINDING);
+	return 0;
+}
+
+void cluster_bound(struct cluster *c, const char *uid)
+{
+	struct holding *h = map_get(c->holdings, uid);
+
+	if (h != NULL && is_promise(h))
+		set_hold_state(c, h, HOLD_BOUND);
+}
+
+void cluster_roll_back(struct cluster *c, const char *uid)
+{
+	const struct holding *h = map_get(c->holdings, uid);
+
+	if (h != NULL && is_promise(h))
+		cluster_release(c, uid);
+}
+
+void cluster_release(struct cluster *c, const char *uid)
+{
+	struct holding *h = map_remove(c->holdings, uid);
+
+	if (h != NULL)
+		drop(c, h);
+}
+
+void cluster_end_init(struct cluster *c, const char *uid)
+{
+	struct holding *h = map_get(c->holdings, uid);
+
+	if (h == NULL || h->init_done)
+		return;
+	node_book_end_init(h->node, h);
+	charge(h);
+}
+
+size_t cluster_expire(struct cluster *c, uint64_t now_ms)
+{
+	size_t n = 0;
+
+	LIST_FOR_EACH (&c->reserved, at) {
+		struct holding *h = HM_CONTAINER(at, struct holding, of_reserved);
+		if (h->expires_ms > now_ms)
+			continue;
+		map_remove(c->holdings, h->uid);
+		drop(c, h);
+		n++;
+	}
+	return n;
+}
+
+uint64_t cluster_next_expiry_ms(const struct cluster *c)
+{
+	uint64_t next = UINT64_MAX;
+
+	LIST_FOR_EACH (&c->reserved, at)
+		next = HM_MIN(next, HM_CONTAINER(at, struct holding, of_reserved)->expires_ms);
+	return next;
+}
+
+/* ---- looking */
+
+const struct holding *cluster_find(const struct cluster *c, const char *uid)
+{
+	return map_get(c->holdings, uid);
+}
+
+const char *cluster_holding_node(const struct holding *h)
+{
+	return h->node->name;
+}
+
+const char *cluster_holding_space(const struct holding *h)
+{
+	return quota_space_name(h->space);
+}
+
+bool cluster_holding_waits(const struct holding *h)
+{
+	return node_book_waits(h->node, h);
+}
+
+struct hold_share cluster_holding_share(const struct holding *h, size_t i)
+{
+	const struct card_share *s = &h->shares[i];
+
+	return (struct hold_share) {
+		.container = s->container,
+		.uuid = h->node->cards[s->card].uuid,
+		.memory_mib = s->memory_mib,
+		.cores = s->cores,
+		.profile = holding_profile(h, s),
+		.at = s->at,
+	};
+}
+
+bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out)
+{
+	void *value;
+
+	while (map_next(c->books, at, NULL, &value)) {
+		const struct node_book *b = value;
+		*out = b->state;
+		if (b->state != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool cluster_next_holding(const struct cluster *c, size_t *at, const struct holding **out)
+{
+	void *value;
+
+	if (!map_next(c->holdings, at, NULL, &value))
+		return false;
+	*out = value;
+	return true;
+}
+
+size_t cluster_node_count(const struct cluster *c)
+{
+	return c->node_count;
+}
+
+size_t cluster_holding_count(const struct cluster *c)
+{
+	return map_count(c->holdings);
+}
+
+/* Worked out when asked for: nodes change some times a second, and most changes are none of these. */
+struct cluster_extremes cluster_extremes(struct cluster *c)
+{
+	struct cluster_extremes x = { 0 };
+	const struct node_state *n;
+
+	for (size_t at = 0; !c->extremes_known && cluster_next_node(c, &at, &n);) {
+		for (size_t i = 0; i < n->count; i++) {
+			int32_t mib = n->cards[i].memory_mib;
+			x.most_memory_mib = HM_MAX(x.most_memory_mib, mib);
+			x.least_memory_mib = x.least_memory_mib == 0 ? mib : HM_MIN(x.least_memory_mib, mib);
+		}
+		x.most_cards = HM_MAX(x.most_cards, n->count);
+	}
+	if (!c->extremes_known)
+		c->extremes = x;
+	c->extremes_known = true;
+	return c->extremes;
+}

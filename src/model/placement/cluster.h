@@ -1,0 +1,98 @@
+/* All nodes, who holds what of their cards, and the quotas of their namespaces: what placement looks at, held in memory
+ * and changed by each event, never rebuilt. It knows no Kubernetes: whoever watches nodes and pods tells it.
+ *
+ * A pod's way: place_pod (place.h) chooses; cluster_reserve promises; cluster_confirm before the Binding is sent, so
+ * that no time takes the promise back while nobody knows how that ends; cluster_bound when it went well,
+ * cluster_roll_back when it is certain that it did not. What the watch says of bound pods is told by cluster_hold,
+ * again and again as may be; cluster_release when a pod is gone or has ended. After a restart the same calls make the
+ * same state, in any order: holdings wait for their nodes and cards. */
+#ifndef HM_MODEL_PLACEMENT_CLUSTER_H
+#define HM_MODEL_PLACEMENT_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/texts.h"
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "model/placement/fit.h"
+#include "model/placement/holding.h"
+#include "model/placement/node_state.h"
+#include "model/placement/quota.h"
+
+struct cluster;
+
+/* NULL where memory is short. memory_factor: of quotas (quota.h). */
+struct cluster *cluster_new(uint64_t memory_factor);
+void cluster_free(struct cluster *c);
+HM_DEFINE_AUTO(cluster, cluster_free);
+
+/* For node_state_new. */
+struct texts *cluster_texts(struct cluster *c);
+/* For quotas_set, quotas_remove and what is asked of quotas; namespaces' books are ours. */
+struct quotas *cluster_quotas(struct cluster *c);
+
+/* ---- nodes */
+
+/* The node's cards as they are now, new or changed; nothing of them is taken yet. -HM_ENOMEM leaves the node as it was;
+ * take_node is freed then, too. */
+int cluster_put_node(struct cluster *c, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
+/* Its holdings stay, and count again when it comes back. */
+void cluster_remove_node(struct cluster *c, const char *name);
+/* hami.io/device-cordon as it is now. */
+void cluster_cordon_node(struct cluster *c, const char *name, const char *text);
+const struct node_state *cluster_node(const struct cluster *c, const char *name); /* NULL where it is not there */
+
+/* ---- holdings */
+
+/* The pod holds this now, whatever it held before; init containers that were done on that node stay done. -HM_EINVAL
+ * (holding.h; the caller then holds it as unreadable); -HM_EEXIST for HOLD_RESERVED where the pod is bound or being
+ * bound; -HM_ENOMEM. Errors change nothing. */
+int cluster_hold(struct cluster *c, const struct hold *h, struct hm_err *e) HM_MUST_USE;
+
+/* HOLD_RESERVED for what fit_pod granted on that node; later, cluster_find gives it for the Binding's texts. */
+int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *node, const struct grant *grant,
+		    uint64_t expires_ms, struct hm_err *e) HM_MUST_USE;
+
+/* 0: the pod may be placed; what is reserved for it goes first. -HM_EEXIST: it is bound or being bound. */
+int cluster_may_place(const struct cluster *c, const char *uid, struct hm_err *e) HM_MUST_USE;
+
+/* HOLD_RESERVED becomes HOLD_BINDING. -HM_ENOTFOUND: nothing is reserved (any more) on that node for the pod;
+ * -HM_EEXIST: it is bound or being bound. */
+int cluster_confirm(struct cluster *c, const char *uid, const char *node, struct hm_err *e) HM_MUST_USE;
+void cluster_bound(struct cluster *c, const char *uid);
+/* What was promised is free; what the watch said is bound stays. */
+void cluster_roll_back(struct cluster *c, const char *uid);
+
+void cluster_release(struct cluster *c, const char *uid); /* harmless where it holds nothing */
+void cluster_end_init(struct cluster *c, const char *uid);
+
+/* Takes back reservations whose time has come; how many. */
+size_t cluster_expire(struct cluster *c, uint64_t now_ms);
+uint64_t cluster_next_expiry_ms(const struct cluster *c); /* UINT64_MAX: none */
+
+/* ---- looking */
+
+const struct holding *cluster_find(const struct cluster *c, const char *uid); /* NULL where it holds nothing */
+const char *cluster_holding_node(const struct holding *h);
+const char *cluster_holding_space(const struct holding *h);
+/* It names a node or a card that is not there. */
+bool cluster_holding_waits(const struct holding *h);
+/* Of h->share_count; its texts are good until the next change. */
+struct hold_share cluster_holding_share(const struct holding *h, size_t i);
+
+/* Start with at = 0; false at the end; no changes meanwhile. */
+bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out);
+bool cluster_next_holding(const struct cluster *c, size_t *at, const struct holding **out);
+size_t cluster_node_count(const struct cluster *c); /* that are there */
+size_t cluster_holding_count(const struct cluster *c);
+
+/* Over all nodes: what the largest pod could get at most. All 0 without cards. */
+struct cluster_extremes {
+	int32_t least_memory_mib, most_memory_mib; /* of a card */
+	size_t most_cards;                         /* of a node */
+};
+struct cluster_extremes cluster_extremes(struct cluster *c);
+
+#endif

@@ -1,0 +1,27 @@
+/* Which of the nodes that a pod fits on gets it. */
+#ifndef HM_MODEL_PLACEMENT_NODE_ORDER_H
+#define HM_MODEL_PLACEMENT_NODE_ORDER_H
+
+#include "model/placement/fit.h"
+#include "model/placement/node_state.h"
+#include "model/placement/pod_ask.h"
+
+/* A policy; the node with the smallest number gets the pod, among equal ones that whose name comes first. */
+struct node_order {
+	const char *name;
+	/* Of a node as it is, before the pod: nodes are tried in this order until one fits. */
+	double (*before)(const struct node_state *n);
+	/* In its place: of a node that fits and what the pod would have there. Every node is tried then. */
+	double (*after)(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
+	/* Of cards, for pods whose card policy has this name; NULL: as card policies unknown to HAMi are taken. */
+	card_rank_fn *card_rank;
+	void *arg;
+};
+
+/* "spread": the emptiest node; any other text, and NULL: "binpack", the fullest. */
+const struct node_order *node_order_find(const char *policy);
+
+/* HAMi's: ten for each of slots, cores and memory where all of it is taken; 0 where one of them has no total. */
+double node_score(const struct node_state *n);
+
+#endif

@@ -1,0 +1,245 @@
+#include "model/placement/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "core/macros.h"
+
+/* Smaller is better. */
+struct candidate {
+	double key;
+	const struct node_state *node;
+};
+
+struct placer {
+	const char *node_policy, *card_policy;
+	const struct node_order *own; /* placer_set_policy's */
+	struct fitter *fitter;
+	struct candidate *heap;
+	size_t count, cap;
+	struct refused_node *refused;
+	size_t refused_count, refused_cap;
+	struct grant grant, best_grant;
+};
+
+struct placer *placer_new(const char *node_policy, const char *card_policy)
+{
+	hm_auto(placer) *p = calloc(1, sizeof *p);
+
+	if (p == NULL)
+		return NULL;
+	p->node_policy = node_policy;
+	p->card_policy = card_policy;
+	p->fitter = fitter_new();
+	return p->fitter == NULL ? NULL : HM_STEAL(p);
+}
+
+void placer_free(struct placer *p)
+{
+	if (p == NULL)
+		return;
+	fitter_free(p->fitter);
+	free(p->heap);
+	free(p->refused);
+	grant_fini(&p->grant);
+	grant_fini(&p->best_grant);
+	free(p);
+}
+
+void placer_set_policy(struct placer *p, const struct node_order *order)
+{
+	p->own = order;
+}
+
+/* ---- the order of candidates: a heap, since mostly one of the first few fits */
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	return strcmp(a->node->name, b->node->name) < 0;
+}
+
+static void sift_down(struct candidate *heap, size_t count, size_t at)
+{
+	struct candidate moved = heap[at];
+
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && is_better(&heap[child + 1], &heap[child]))
+			child++;
+		if (!is_better(&heap[child], &moved))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = moved;
+}
+
+static const struct node_state *take_best(struct placer *p)
+{
+	const struct node_state *n = p->heap[0].node;
+
+	p->heap[0] = p->heap[--p->count];
+	if (p->count > 0)
+		sift_down(p->heap, p->count, 0);
+	return n;
+}
+
+/* ---- candidates */
+
+static bool add_candidate(struct placer *p, const struct node_state *n, const struct node_order *order)
+{
+	return HM_PUSH(p->heap, p->count, p->cap,
+		       (struct candidate) { .key = order->after == NULL ? order->before(n) : 0, .node = n });
+}
+
+static bool refuse(struct placer *p, const char *name, const struct refusal *why)
+{
+	struct refused_node *r;
+
+	if (!array_reserve(&p->refused, &p->refused_cap, p->refused_count + 1, sizeof p->refused[0]))
+		return false;
+	r = &p->refused[p->refused_count++];
+	r->name = name;
+	r->unregistered = why == NULL;
+	r->why = why == NULL ? (struct refusal) { .unresolvable = true } : *why;
+	return true;
+}
+
+static bool collect(struct placer *p, struct cluster *c, const struct place_request *r, const struct node_order *order)
+{
+	const struct node_state *n;
+
+	for (size_t at = 0; r->names == NULL && cluster_next_node(c, &at, &n);)
+		if (n->count > 0 && !add_candidate(p, n, order))
+			return false;
+	for (size_t i = 0; r->names != NULL && i < r->count; i++) {
+		n = cluster_node(c, r->names[i]);
+		if (n == NULL && r->nodes != NULL)
+			n = r->nodes[i];
+		if (n != NULL && n->count > 0 ? !add_candidate(p, n, order) : !refuse(p, r->names[i], NULL))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the choice */
+
+static int no_memory(const struct place_request *r, struct hm_err *e)
+{
+	return hm_err_set(e, HM_ENOMEM, "pod %s/%s: out of memory", r->ask->name_space, r->ask->name);
+}
+
+/* 1, 0 or negative, as fit_pod; what does not fit is noted. */
+static int try_node(struct placer *p, const struct place_request *r, const struct node_state *n, struct hm_err *e)
+{
+	struct refusal why;
+	int fits = fit_pod(p->fitter, n, &p->grant, &why, e);
+
+	if (fits == 0 && !refuse(p, n->name, &why))
+		return no_memory(r, e);
+	return fits;
+}
+
+static void keep(struct placer *p, const struct node_state *n, struct place_result *out)
+{
+	struct grant was = p->best_grant;
+
+	p->best_grant = p->grant;
+	p->grant = was;
+	out->node = n;
+}
+
+static int choose_first(struct placer *p, const struct place_request *r, struct place_result *out, struct hm_err *e)
+{
+	for (size_t i = p->count / 2; i-- > 0;)
+		sift_down(p->heap, p->count, i);
+	while (p->count > 0) {
+		const struct node_state *n = take_best(p);
+		int fits = try_node(p, r, n, e);
+		if (fits < 0)
+			return fits;
+		if (fits > 0) {
+			keep(p, n, out);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int choose_best(struct placer *p, const struct place_request *r, const struct node_order *order,
+		       struct place_result *out, struct hm_err *e)
+{
+	struct candidate best = { 0 };
+
+	for (size_t i = 0; i < p->count; i++) {
+		struct candidate at = p->heap[i];
+		int fits = try_node(p, r, at.node, e);
+		if (fits < 0)
+			return fits;
+		if (fits == 0)
+			continue;
+		at.key = order->after(order->arg, at.node, r->ask, &p->grant);
+		if (best.node != NULL && !is_better(&at, &best))
+			continue;
+		best = at;
+		keep(p, at.node, out);
+	}
+	return best.node != NULL;
+}
+
+/* ---- the request */
+
+static const struct node_order *order_of(const struct placer *p, const struct pod_ask *ask)
+{
+	const char *policy = ask->wishes.node_policy != NULL ? ask->wishes.node_policy : p->node_policy;
+
+	if (p->own != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
+		return p->own;
+	return node_order_find(policy);
+}
+
+static int read_pod(struct placer *p, struct cluster *c, const struct pod_ask *ask, struct hm_err *e)
+{
+	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
+	struct quota_amount left = quotas_room(cluster_quotas(c), ask->name_space);
+	int err = fitter_read(p->fitter, ask, p->card_policy, e);
+
+	if (err < 0)
+		return err;
+	fitter_set_quota(p->fitter, &(struct quota_room) {
+					    .memory_limited = left.memory_mib != QUOTA_NO_LIMIT,
+					    .cores_limited = left.cores != QUOTA_NO_LIMIT,
+					    .memory_mib = left.memory_mib,
+					    .cores = left.cores,
+				    });
+	if (p->own != NULL && p->own->card_rank != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
+		fitter_set_rank(p->fitter, p->own->card_rank, p->own->arg);
+	return 0;
+}
+
+int place_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct place_result *out,
+	      struct hm_err *e)
+{
+	const struct node_order *order = order_of(p, r->ask);
+	int err = r->nodes == NULL ? cluster_may_place(c, r->ask->uid, e) : 0;
+
+	*out = (struct place_result) { 0 };
+	p->count = p->refused_count = 0;
+	if (err == 0 && r->nodes == NULL)
+		cluster_roll_back(c, r->ask->uid);
+	if (err == 0)
+		err = read_pod(p, c, r->ask, e);
+	if (err < 0)
+		return err;
+	if (!collect(p, c, r, order))
+		return no_memory(r, e);
+	err = order->after == NULL ? choose_first(p, r, out, e) : choose_best(p, r, order, out, e);
+	if (err < 0)
+		return err;
+	out->grant = &p->best_grant;
+	out->score = out->node != NULL ? node_score(out->node) : 0;
+	out->refused = p->refused;
+	out->refused_count = p->refused_count;
+	return err;
+}
