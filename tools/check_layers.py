@@ -30,8 +30,7 @@ SRC = {
     "sched": "contract core base io model kube hami",
     "smi": "contract core base io model region hamivgpu",
 }
-# The programs' rooms, from the ground up: each may include those before it. agent.c, scheduler.c and main.c, above all,
-# make them.
+# The programs' rooms, from the ground up: each may include those before it. What is in none is above all.
 ROOMS = {
     "agent": "options claims cluster cards processes container reload serve hami metrics".split(),
     "sched": "options serve extender view webhook bind lead simulate metrics".split(),

@@ -266,7 +266,8 @@ int metrics_get(void *sources, struct str *body)
 	add_info(s, body);
 	add_claims(s, body);
 	add_resources(s, body);
-	prom_add_micros(body, metrics_begin(body, METRIC_NVML_HUNG), NULL, driver_hung_ms(s->driver) * 1000);
+	prom_add_micros(body, metrics_begin(body, METRIC_NVML_HUNG), NULL,
+			driver_hung_ms(cards_driver(s->cards)) * 1000);
 	add_reload(s->reload, body);
 	add_api(s, body);
 	add_publish(s, body);

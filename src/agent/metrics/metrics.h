@@ -6,10 +6,8 @@
 
 #include <stddef.h>
 
-#include "agent/cards/card_health.h"
 #include "agent/cards/card_usage.h"
-#include "agent/cards/driver.h"
-#include "agent/cards/fleet.h"
+#include "agent/cards/cards.h"
 #include "agent/claims/claims.h"
 #include "agent/cluster/cluster.h"
 #include "agent/cluster/publish.h"
@@ -36,11 +34,9 @@ struct metrics_sources {
 	const struct publish *publish; /* NULL: another mode than hami */
 	const struct hami_pods *pods;  /* likewise */
 	const struct mig_manager *mig; /* NULL: another operating mode */
-	const struct driver *driver;
+	const struct cards *cards;
 	const struct card_usage *usage;
-	const struct card_health *health; /* NULL: no health checks */
-	const struct reload *reload;      /* NULL: none */
-	struct fleet *const *fleet;       /* what it points at may be NULL, and changes */
+	const struct reload *reload; /* NULL: none */
 	const struct resource *resources[METRICS_MAX_RESOURCES];
 	size_t resource_count;
 };

@@ -76,7 +76,7 @@ static void count_claim(struct card_rows *rows, const struct claim *c)
 
 static void collect(const struct metrics_sources *s, struct card_rows *rows)
 {
-	const struct fleet *fleet = *s->fleet;
+	const struct fleet *fleet = cards_fleet(s->cards);
 	const struct inventory *inv = fleet != NULL ? fleet_inventory(fleet) : NULL;
 
 	rows->count = inv != NULL ? HM_MIN(inv->count, (size_t)HM_MAX_CARDS) : 0;
@@ -183,7 +183,7 @@ void metrics_add_cards(const struct metrics_sources *s, struct str *out)
 
 	collect(s, &rows);
 	add_promises(&rows, out);
-	add_health(s->health, out);
+	add_health(cards_health(s->cards), out);
 	add_host(s, &rows, out, METRIC_HOST_USED);
 	add_host(s, &rows, out, METRIC_HOST_BUSY);
 	add_host(s, &rows, out, METRIC_HOST_MEMORY_BUSY);

@@ -6,7 +6,8 @@
 
 static const char *profile_of(const struct metrics_sources *s, const struct claim_card *c)
 {
-	const struct card *card = *s->fleet != NULL ? inventory_find(fleet_inventory(*s->fleet), c->uuid) : NULL;
+	const struct fleet *fleet = cards_fleet(s->cards);
+	const struct card *card = fleet != NULL ? inventory_find(fleet_inventory(fleet), c->uuid) : NULL;
 	const struct mig_device *d = card != NULL ? mig_find_device(&card->mig, c->mig) : NULL;
 
 	return d != NULL ? d->profile : "";
