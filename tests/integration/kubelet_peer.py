@@ -250,9 +250,9 @@ class Agent:
         self.driver_spec.write_text(json.dumps(spec))
         self.set_nvml()
 
-    def set_nvml(self, ready=1, cards=2, mib=16384, lost=-1, hang=0):
+    def set_nvml(self, ready=1, cards=2, mib=16384, lost=-1, hang=0, links=0, back=0):
         temp = self.folder / "nvml.tmp"
-        temp.write_text(f"ready {ready} cards {cards} mib {mib} lost {lost} hang {hang}\n")
+        temp.write_text(f"ready {ready} cards {cards} mib {mib} lost {lost} hang {hang} links {links} back {back}\n")
         os.rename(temp, self.nvml)
 
     def arguments(self, flags):

@@ -1,9 +1,9 @@
 /* What it answers is read anew at each nvmlInit and each count from the file that FILE_NVML names: words with numbers,
  *
- *     ready 1 cards 8 mib 81920 lost 2 hang 1
+ *     ready 1 cards 8 mib 81920 lost 2 hang 1 links 4 back 4
  *
- * ready 0: no driver; lost N: card N errs (-1: none); hang: the next call lasts until the file says hang 0. A missing
- * file is no driver. */
+ * ready 0: no driver; lost N: card N errs (-1: none); hang: the next call lasts until the file says hang 0; links: how
+ * many NVLinks card 0 says that it has to card 1; back: the other way. A missing file is no driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #pragma GCC visibility push(default)
 
 static struct {
-	int ready, cards, mib, lost, hang;
+	int ready, cards, mib, lost, hang, links, back;
 } now;
 static int initialised; /* since the driver was last away: a reloaded one wants a new nvmlInit */
 
@@ -33,6 +33,8 @@ static void read_file(void)
 		now.mib = strcmp(word, "mib") == 0 ? n : now.mib;
 		now.lost = strcmp(word, "lost") == 0 ? n : now.lost;
 		now.hang = strcmp(word, "hang") == 0 ? n : now.hang;
+		now.links = strcmp(word, "links") == 0 ? n : now.links;
+		now.back = strcmp(word, "back") == 0 ? n : now.back;
 	}
 	if (f != NULL)
 		fclose(f);
@@ -130,4 +132,35 @@ int nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, unsigned *c
 	(void)device, (void)out;
 	*count = 0;
 	return NVML_SUCCESS;
+}
+
+/* ---- NVLinks. Cards have PCI addresses only where there are any. */
+
+static int pci_of(int card, struct nvml_pci_info *pci)
+{
+	*pci = (struct nvml_pci_info) { .bus = (unsigned)card + 1 };
+	snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02X:00.0", (unsigned)card + 1);
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *pci);
+int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *pci)
+{
+	return now.links + now.back > 0 ? pci_of(card_of(device), pci) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active);
+int nvmlDeviceGetNvLinkState(struct nvml_device *device, unsigned link, unsigned *active)
+{
+	const int links[] = { now.links, now.back };
+
+	*active = card_of(device) < 2 && (int)link < links[card_of(device)] ? NVML_FEATURE_ENABLED : 0;
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned link, struct nvml_pci_info *pci);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, unsigned link, struct nvml_pci_info *pci)
+{
+	(void)link;
+	return pci_of(1 - card_of(device), pci);
 }

@@ -29,6 +29,18 @@ class MigNode(HamiNode):
         super().start_agent(f"--metrics-bind-address=127.0.0.1:{self.port}", f"--mig-minors={self.sim}/proc/driver/nvidia-caps/mig-minors", f"--device-root={self.sim}",
                             f"--node-config={config}", *flags, **kw)
 
+    def hami_folder(self):
+        """What the agent has at /tmp/hami, where HAMi's monitor looks: all agents of this machine would share it."""
+        folder = self.folder / "hami"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def command(self, argv):
+        if not argv[0].endswith("hami-device-plugin"):
+            return argv
+        own = f'mkdir -p /tmp/hami && mount --bind {self.hami_folder()} /tmp/hami && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", own, "sh", *argv]
+
     def devices(self, card=0):
         return {(m["profile"], m["start"]): m for m in self.driver_status()["cards"][card]["mig_devices"]}
 
@@ -91,6 +103,27 @@ def test_idle_cards_are_prepared_and_published(make_node):
                                    "placements": [{"start": s, "size": 2} for s in (0, 2, 4)]}
     # What the kubelet may give out is what the scheduler counts with.
     assert node.allocatable() == sum(d["count"] for d in told)
+
+
+def test_publishing_waits_while_the_cards_are_prepared(make_node):
+    """The start's pause, its acknowledgement and its end, as HAMi's WatchAndRegister has them: nobody reads a card, us
+    included, while MIG changes it. Which cards are free cannot be said before the pods are known: that holds it here."""
+    def lists_pods(h):
+        return h.request_seen.path == "/api/v1/pods"
+    node = make_node([""], start=False)
+    lock = node.hami_folder() / "hami-mig-apply.lock"
+    node.api.fault(status(503), times=10 ** 6, when=lists_pods)
+    node.start_agent()
+    wait_until("the monitor is told", 20, lock.exists)
+    wait_until("the Node is known", 20, lambda: node.api.seen(method="GET", path="/api/v1/nodes", watch=True))
+    time.sleep(2)  # longer than a scan
+    patches = node.api.seen(method="PATCH", path=f"/api/v1/nodes/{node.name}")
+    assert lock.exists() and not patches and not node.driver_status()["cards"][0]["mig"]
+    node.api.faults.clear()
+    wait_until("the monitor goes on", 60, lambda: not lock.exists())
+    assert node.driver_status()["cards"][0]["mig"], "the lock goes when the cards are as they shall be"
+    node.wait_prepared()
+    assert json.loads(node.node_annotations()[REGISTER])[0]["mode"] == "mig"
 
 
 def test_an_instance_is_made_told_and_ended(make_node):

@@ -281,6 +281,27 @@ def test_the_score_is_published_when_asked_for(cluster, start):
     assert list(json.loads(cluster.patches()[-1].body)["metadata"]["annotations"]) == [SCORE]
 
 
+def asymmetries(cluster):
+    return [o for (plural, _, _), o in cluster.api.objects.items() if plural == "events" and o["reason"] == "AsymmetricGPUP2PLink"]
+
+
+def test_a_pair_that_is_linked_one_way_only_is_told(cluster, start, agent):
+    """One card says that NVLinks join it to the other, which knows nothing of them."""
+    def score(points):
+        rows = [{"uuid": a, "score": {b: points}} for a, b in (UUIDS[:2], UUIDS[1::-1])]
+        wait_until(f"{points} points", 15, lambda: json.loads(cluster.annotations().get(SCORE, "null")) == rows)
+    cluster.make_node()
+    agent.set_nvml(links=2, back=2)
+    start(wait=False, env=[("ENABLE_TOPOLOGY_SCORE", "true")])
+    score(200)
+    assert not asymmetries(cluster)
+    agent.set_nvml(links=2, back=0)
+    score(0)
+    (event,) = wait_until("the event", 10, lambda: asymmetries(cluster))
+    assert event["type"] == "Warning" and event["message"].startswith("One or more GPU pairs on this node have asymmetric")
+    assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": NODE}  # as the kubelet's
+
+
 def bindings(cluster):
     """What the Node's annotation says of each card's binding."""
     return [c.get("custominfo") for c in cluster.register() or []]
