@@ -17,6 +17,8 @@ struct node_state *node_state_new(const char *name, struct texts *texts)
 	if (n == NULL)
 		return NULL;
 	n->texts = texts;
+	n->cpu_milli = -1;
+	n->host_mib = -1;
 	n->name = strdup(name);
 	return n->name == NULL ? NULL : HM_STEAL(n);
 }

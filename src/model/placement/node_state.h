@@ -69,8 +69,9 @@ struct node_state {
 	uint16_t (*slice_holders)[NODE_MIG_SLICES]; /* of each card; NULL: no MIG instance was ever taken */
 	int32_t *pair_scores;                       /* [a * count + b]; NULL: none known */
 	struct node_totals totals;
-	bool late_binding;   /* its agent needs no node lock; the caller's to set */
-	struct texts *texts; /* borrowed */
+	int64_t cpu_milli, host_mib; /* free CPU and memory of the node, the caller's to set; -1: not known */
+	bool late_binding;           /* its agent needs no node lock; the caller's to set */
+	struct texts *texts;         /* borrowed */
 };
 
 /* NULL where memory is short. `texts` outlives the node. */

@@ -1,0 +1,292 @@
+#include "model/placement/fgd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "core/macros.h"
+
+enum {
+	CACHE_BITS = 17,
+	LEARN_PART = 8, /* the mix is looked at again when one pod in so many is new */
+};
+
+struct kind { /* of a card */
+	const char *type;
+	int32_t card_mib;
+	struct mix_table *table;
+};
+
+struct cached {
+	uint64_t key; /* 0: empty */
+	int64_t measure;
+};
+
+/* A node as it is before the pod, and what of it the cache is asked by. */
+struct subject {
+	const struct node_state *node; /* NULL: none */
+	size_t kind;
+	uint64_t cards_key;
+	int64_t measure;
+};
+
+struct fgd {
+	const struct pod_mix *mix;
+	struct fgd_weights weights;
+	uint64_t learned_at; /* mix->seen when the tables were made */
+	uint64_t learned_total;
+	struct kind *kinds;
+	size_t kind_count, kind_cap;
+	const struct pod_ask *ask;
+	struct subject at;
+	uint16_t *cards; /* of the node in `at` */
+	size_t cards_cap;
+	struct card_hold *holds;
+	size_t holds_cap;
+	enum ask_kind *order;
+	size_t order_cap;
+	struct cached cache[1 << CACHE_BITS];
+};
+
+/* Seeds 1 to 10 of the trace's four workloads. */
+struct fgd_weights fgd_default_weights(void)
+{
+	return (struct fgd_weights) { .fragment = 700, .copies = 290, .balance = 700, .empty = 0, .step = 0 };
+}
+
+struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights)
+{
+	struct fgd *f = calloc(1, sizeof *f);
+
+	if (f == NULL)
+		return NULL;
+	f->mix = mix;
+	f->weights = *weights;
+	return f;
+}
+
+static void forget_tables(struct fgd *f)
+{
+	for (size_t i = 0; i < f->kind_count; i++)
+		mix_table_free(f->kinds[i].table);
+	f->kind_count = 0;
+	memset(f->cache, 0, sizeof f->cache);
+}
+
+void fgd_free(struct fgd *f)
+{
+	if (f == NULL)
+		return;
+	forget_tables(f);
+	free(f->kinds);
+	free(f->cards);
+	free(f->holds);
+	free(f->order);
+	free(f);
+}
+
+void fgd_begin(struct fgd *f, const struct pod_ask *ask)
+{
+	uint64_t came = f->mix->seen - f->learned_at;
+	bool given_anew = came == 0 && f->learned_total != f->mix->total;
+
+	f->ask = ask;
+	f->at.node = NULL;
+	if (!given_anew && (came == 0 || came * LEARN_PART < f->learned_total))
+		return;
+	forget_tables(f);
+	f->learned_at = f->mix->seen;
+	f->learned_total = f->mix->total;
+}
+
+uint16_t card_free_milli(const struct node_card *card, const struct card_use *used)
+{
+	int64_t milli, cores;
+
+	if (!card->nvidia || !card->healthy || card->cordoned || card->blocked > 0 || card->mig ||
+	    card->memory_mib <= 0 || used->slots >= card->count)
+		return 0;
+	milli = (card->memory_mib - used->memory_mib) * CARD_MILLI / card->memory_mib;
+	if (card->cores > 0) {
+		cores = (card->cores - used->cores) * CARD_MILLI / card->cores;
+		milli = HM_MIN(milli, cores);
+	}
+	milli = HM_MAX(milli, 0);
+	return (uint16_t)HM_MIN(milli, used->slots > 0 ? CARD_MILLI - 1 : CARD_MILLI);
+}
+
+/* splitmix64's finish: what is added up below must look random. */
+static uint64_t scramble(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+/* Cards in any order give the same sum, and one card's part can be exchanged. */
+static uint64_t card_key(uint16_t milli)
+{
+	return milli == 0 ? 0 : scramble(0x9e3779b97f4a7c15u * (uint64_t)(milli + 1u));
+}
+
+static uint64_t host_key(const struct node_room *room, size_t kind)
+{
+	uint64_t key = scramble((uint64_t)room->cpu_milli + 0x632be59bd9b4e019u);
+
+	return scramble(key ^ ((uint64_t)room->host_mib * 0xd6e8feb86659fd93u)) + scramble(~(uint64_t)kind);
+}
+
+static int64_t measure(struct fgd *f, size_t kind, uint64_t cards_key, const struct node_room *room)
+{
+	uint64_t key = (host_key(room, kind) + cards_key) | 1; /* never that of an empty place */
+	struct cached *c = &f->cache[key >> (64 - CACHE_BITS)];
+
+	if (c->key != key)
+		*c = (struct cached) { key, mix_table_measure(f->kinds[kind].table, room, &f->weights) };
+	return c->measure;
+}
+
+/* A node's cards are of one kind; where they are not, the first counts for all. */
+static int find_kind(struct fgd *f, const struct node_state *n, size_t *out, struct hm_err *e)
+{
+	struct kind k = { .type = n->count == 0 ? "" : n->cards[0].type,
+			  .card_mib = n->count == 0 ? 0 : n->cards[0].memory_mib };
+
+	for (*out = 0; *out < f->kind_count; ++*out)
+		if (f->kinds[*out].card_mib == k.card_mib &&
+		    (f->kinds[*out].type == k.type || strcmp(f->kinds[*out].type, k.type) == 0))
+			return 0;
+	k.table = mix_table_new(f->mix, k.type, k.card_mib);
+	if (k.table == NULL || !HM_PUSH(f->kinds, f->kind_count, f->kind_cap, k)) {
+		mix_table_free(k.table);
+		return hm_err_set(e, HM_ENOMEM, "the mix of pods: no memory");
+	}
+	return 0;
+}
+
+static struct node_room room_of(const struct fgd *f, const struct node_state *n)
+{
+	return (struct node_room) { f->cards, n->count, n->cpu_milli, n->host_mib };
+}
+
+/* Makes *n the node at hand. */
+static int look_at(struct fgd *f, const struct node_state *n, struct hm_err *e)
+{
+	struct node_room room;
+	uint64_t key = 0;
+	size_t kind;
+	int rc;
+
+	if (f->at.node == n)
+		return 0;
+	f->at.node = NULL;
+	rc = find_kind(f, n, &kind, e);
+	if (rc != 0)
+		return rc;
+	if (!array_reserve(&f->cards, &f->cards_cap, n->count, sizeof *f->cards))
+		return hm_err_set(e, HM_ENOMEM, "cards of a node: no memory");
+	room = room_of(f, n);
+	for (size_t i = 0; i < n->count; i++) {
+		f->cards[i] = card_free_milli(&n->cards[i], &n->used[i]);
+		key += card_key(f->cards[i]);
+	}
+	f->at = (struct subject) { n, kind, key, measure(f, kind, key, &room) };
+	return 0;
+}
+
+/* What is left of a host's amount; unknown stays unknown. */
+static int64_t less(int64_t amount, int64_t taken)
+{
+	return amount < 0 ? amount : HM_MAX(amount - taken, 0);
+}
+
+static struct node_room room_after(const struct fgd *f, const struct node_state *n)
+{
+	struct node_room room = room_of(f, n);
+
+	room.cpu_milli = less(room.cpu_milli, f->ask->cpu_milli);
+	room.host_mib = less(room.host_mib, f->ask->host_mib);
+	return room;
+}
+
+/* Free milli of the card with `more` on it. */
+static uint16_t milli_with(const struct node_card *card, const struct card_use *used, const struct card_use *more)
+{
+	struct card_use sum = { used->slots + more->slots, used->memory_mib + more->memory_mib,
+				used->cores + more->cores };
+
+	return card_free_milli(card, &sum);
+}
+
+double fgd_card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
+		     const struct card_ask *ask)
+{
+	struct card_use more = { 1, card_ask_memory(ask, n->cards[card].memory_mib), ask->cores };
+	struct fgd *f = arg;
+	struct node_room room;
+	uint16_t before, after;
+	int64_t then;
+
+	if (look_at(f, n, NULL) != 0)
+		return 0;
+	before = f->cards[card];
+	after = milli_with(&n->cards[card], used, &more);
+	room = room_after(f, n);
+	f->cards[card] = after;
+	then = measure(f, f->at.kind, f->at.cards_key - card_key(before) + card_key(after), &room);
+	f->cards[card] = before;
+	return (double)then;
+}
+
+/* What the pod has of each card, into f->holds. */
+static int sum_grant(struct fgd *f, const struct grant *grant, size_t *count, struct hm_err *e)
+{
+	if (!array_reserve(&f->holds, &f->holds_cap, grant->count, sizeof *f->holds) ||
+	    !array_reserve(&f->order, &f->order_cap, f->ask->count, sizeof *f->order))
+		return hm_err_set(e, HM_ENOMEM, "cards of a pod: no memory");
+	for (size_t i = 0; i < f->ask->count; i++)
+		f->order[i] = f->ask->containers[i].kind;
+	*count = pod_use_by_card(grant->shares, grant->count, f->order, f->ask->count, false, f->holds);
+	return 0;
+}
+
+/* To the nearest number of steps. */
+static int64_t round_to(int64_t x, int64_t step)
+{
+	return x >= 0 ? (x + step / 2) / step : -((step / 2 - x) / step);
+}
+
+int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant *grant, int64_t *out, struct hm_err *e)
+{
+	struct node_room room;
+	uint64_t key;
+	size_t count;
+	int rc = look_at(f, n, e);
+
+	if (rc == 0)
+		rc = sum_grant(f, grant, &count, e);
+	if (rc != 0)
+		return rc;
+	room = room_after(f, n);
+	key = f->at.cards_key;
+	for (size_t i = 0; i < count; i++) {
+		size_t card = f->holds[i].card;
+
+		key -= card_key(f->cards[card]);
+		f->cards[card] = milli_with(&n->cards[card], &n->used[card], &f->holds[i].use);
+		key += card_key(f->cards[card]);
+	}
+	*out = measure(f, f->at.kind, key, &room) - f->at.measure;
+	if (f->weights.step > 0)
+		*out = round_to(*out, f->weights.step * (int64_t)MEASURE_MILLI);
+	f->at.node = NULL; /* its cards are those after the pod */
+	return 0;
+}
+
+int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, struct hm_err *e)
+{
+	int rc = look_at(f, n, e);
+
+	*out = f->at.measure;
+	return rc;
+}

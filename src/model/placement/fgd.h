@@ -1,0 +1,49 @@
+/* Fragmentation gradient descent: a pod goes to the node, and on it to the card, where the free cards' fragmentation
+ * grows least. Fragmentation is measured against the pods that a cluster typically gets (pod_mix.h, mix_table.h).
+ *
+ *     fgd_begin(f, ask, &e)                       once for a pod; learns what changed in the mix
+ *     fitter_set_rank(fitter, fgd_card_rank, f)   the order of cards
+ *     fgd_node_cost(f, node, &grant, &cost, &e)   of each node that fits
+ *
+ * Nodes in the same state are measured once. Cards that cannot be shared (not healthy, cordoned, MIG) don't count. */
+#ifndef HM_MODEL_PLACEMENT_FGD_H
+#define HM_MODEL_PLACEMENT_FGD_H
+
+#include <stdint.h>
+
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "model/placement/fit.h"
+#include "model/placement/mix_table.h"
+#include "model/placement/node_state.h"
+#include "model/placement/pod_mix.h"
+
+struct fgd;
+
+/* The weights that docs/placement.md found. */
+struct fgd_weights fgd_default_weights(void);
+
+/* `mix` is borrowed and outlives it; it may change between pods. NULL where memory is short. */
+struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights);
+void fgd_free(struct fgd *f);
+HM_DEFINE_AUTO(fgd, fgd_free);
+
+/* The next calls are for this pod; `ask` lives as long. Nodes may have changed since. */
+void fgd_begin(struct fgd *f, const struct pod_ask *ask);
+
+/* A card_rank_fn; arg is the struct fgd. Where memory is short all cards rank alike. */
+double fgd_card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
+		     const struct card_ask *ask);
+
+/* By how much the node's fragmentation grows with the pod where the grant says; smaller is better. */
+int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant *grant, int64_t *out,
+		  struct hm_err *e) HM_MUST_USE;
+
+/* How fragmented the node is now, as fgd_node_cost counts. */
+int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, struct hm_err *e) HM_MUST_USE;
+
+/* Free milli of the card: the least of memory, cores and places, 0 where it cannot be shared, and never all of a card
+ * that somebody has. */
+uint16_t card_free_milli(const struct node_card *card, const struct card_use *used);
+
+#endif

@@ -1,0 +1,222 @@
+/* Shapes with the same cards and milli form a group: what the node's cards have for it is counted once. Within it,
+ * rows differ by CPU and memory of the node. */
+#include "model/placement/mix_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/macros.h"
+#include "model/placement/words.h"
+
+enum {
+	RECIPROCAL_BITS = 20,
+	NEVER = CARD_MILLI + 1,
+};
+
+struct row {
+	uint32_t cards;
+	uint16_t milli;
+	int64_t cpu_milli, host_mib;
+	int64_t weight;
+};
+
+struct group {
+	uint32_t cards;
+	uint16_t milli;
+	uint32_t reciprocal; /* of milli: free * reciprocal >> RECIPROCAL_BITS is free / milli, for free <= 1000 */
+	size_t first, count;
+};
+
+struct mix_table {
+	size_t group_count, row_count;
+	struct row *rows; /* sorted by group */
+	struct group groups[];
+};
+
+uint16_t card_ask_milli(const struct card_ask *ask, int32_t card_mib)
+{
+	int64_t memory = card_ask_memory(ask, card_mib), milli;
+
+	if (ask->cores >= 100)
+		return memory > card_mib ? NEVER : CARD_MILLI;
+	if (card_mib <= 0)
+		return NEVER;
+	milli = (memory * CARD_MILLI + card_mib - 1) / card_mib;
+	milli = HM_MAX(milli, (int64_t)ask->cores * (CARD_MILLI / 100));
+	milli = HM_MAX(milli, 1);
+	return (uint16_t)HM_MIN(milli, NEVER);
+}
+
+static bool names_type(const char *list, const char *type)
+{
+	struct cur c = cur_of(list, strlen(list));
+	struct piece word;
+
+	while (words_next(&c, &word))
+		if (word.n > 0 && text_has_piece(type, word))
+			return true;
+	return false;
+}
+
+static bool takes_type(const struct mix_shape *s, const char *type)
+{
+	if (s->use_types != NULL && s->use_types[0] != '\0' && !names_type(s->use_types, type))
+		return false;
+	return s->no_types == NULL || !names_type(s->no_types, type);
+}
+
+static struct row make_row(const struct mix_entry *m, const char *type, int32_t card_mib, uint64_t total)
+{
+	const struct mix_shape *s = &m->shape;
+	struct row r = { .cards = s->cards,
+			 .milli = NEVER,
+			 .cpu_milli = s->cpu_milli,
+			 .host_mib = s->host_mib,
+			 .weight = (int64_t)(((m->weight << MIX_WEIGHT_BITS) + total / 2) / total) };
+
+	if (s->cards > 0 && takes_type(s, type))
+		r.milli = card_ask_milli(&s->each, card_mib);
+	if (r.milli == NEVER) { /* all that is free is lost to it, whatever else it wants */
+		r.cards = 1;
+		r.cpu_milli = 0;
+		r.host_mib = 0;
+	}
+	return r;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->cards != y->cards)
+		return x->cards < y->cards ? -1 : 1;
+	if (x->milli != y->milli)
+		return x->milli < y->milli ? -1 : 1;
+	if (x->cpu_milli != y->cpu_milli)
+		return x->cpu_milli < y->cpu_milli ? -1 : 1;
+	return (x->host_mib > y->host_mib) - (x->host_mib < y->host_mib);
+}
+
+/* Sorted; equal rows become one. */
+static size_t merge_rows(struct row *rows, size_t count)
+{
+	size_t n = 0;
+
+	qsort(rows, count, sizeof *rows, by_group);
+	for (size_t i = 0; i < count; i++) {
+		if (n > 0 && by_group(&rows[n - 1], &rows[i]) == 0)
+			rows[n - 1].weight += rows[i].weight;
+		else
+			rows[n++] = rows[i];
+	}
+	return n;
+}
+
+static void make_groups(struct mix_table *t)
+{
+	for (size_t i = 0; i < t->row_count; i++) {
+		const struct row *r = &t->rows[i];
+		struct group *g = t->group_count == 0 ? NULL : &t->groups[t->group_count - 1];
+
+		if (g == NULL || g->cards != r->cards || g->milli != r->milli) {
+			g = &t->groups[t->group_count++];
+			*g = (struct group) { .cards = r->cards, .milli = r->milli, .first = i };
+			g->reciprocal = ((1u << RECIPROCAL_BITS) + r->milli - 1) / r->milli;
+		}
+		g->count++;
+	}
+}
+
+struct mix_table *mix_table_new(const struct pod_mix *mix, const char *type, int32_t card_mib)
+{
+	const struct mix_entry whole = { .shape = { .cards = 1, .each = { .count = 1, .percent = 100 } }, .weight = 1 };
+	const struct mix_entry *from = mix->total == 0 ? &whole : mix->entries;
+	size_t count = mix->total == 0 ? 1 : mix->count;
+	hm_auto(mix_table) *t = calloc(1, sizeof *t + count * sizeof t->groups[0]);
+
+	if (t == NULL)
+		return NULL;
+	t->rows = calloc(count, sizeof *t->rows);
+	if (t->rows == NULL)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (from[i].weight > 0)
+			t->rows[t->row_count++] = make_row(&from[i], type, card_mib, mix->total == 0 ? 1 : mix->total);
+	t->row_count = merge_rows(t->rows, t->row_count);
+	make_groups(t);
+	return HM_STEAL(t);
+}
+
+void mix_table_free(struct mix_table *t)
+{
+	if (t == NULL)
+		return;
+	free(t->rows);
+	free(t);
+}
+
+/* Places on the node for one group, by its cards alone. */
+struct places {
+	int64_t copies; /* pods that the cards hold */
+	int64_t lost;   /* free milli of cards too full for one share */
+};
+
+static struct places count_places(const struct group *g, const struct node_room *room, int64_t total)
+{
+	int64_t shares = 0, lost = 0;
+	uint32_t able = 0;
+
+	for (size_t i = 0; i < room->count; i++) {
+		uint32_t milli = room->cards[i];
+		bool serves = milli >= g->milli;
+
+		able += serves;
+		lost += serves ? 0 : milli;
+		shares += (milli * g->reciprocal) >> RECIPROCAL_BITS;
+	}
+	if (able < g->cards)
+		return (struct places) { 0, total };
+	return (struct places) { shares / g->cards, lost };
+}
+
+static bool host_serves(const struct row *r, const struct node_room *room)
+{
+	return (room->cpu_milli < 0 || r->cpu_milli <= room->cpu_milli) &&
+	       (room->host_mib < 0 || r->host_mib <= room->host_mib);
+}
+
+static int64_t host_copies(const struct row *r, const struct node_room *room, int64_t most)
+{
+	if (room->cpu_milli >= 0 && r->cpu_milli > 0 && most * r->cpu_milli > room->cpu_milli)
+		most = room->cpu_milli / r->cpu_milli;
+	if (room->host_mib >= 0 && r->host_mib > 0 && most * r->host_mib > room->host_mib)
+		most = room->host_mib / r->host_mib;
+	return most;
+}
+
+int64_t mix_table_measure(const struct mix_table *t, const struct node_room *room, const struct fgd_weights *w)
+{
+	int64_t total = 0, empty = 0, fragment = 0, copies = 0, balance;
+
+	for (size_t i = 0; i < room->count; i++) {
+		total += room->cards[i];
+		empty += room->cards[i] == CARD_MILLI;
+	}
+	for (size_t i = 0; i < t->group_count; i++) {
+		const struct group *g = &t->groups[i];
+		struct places p = count_places(g, room, total);
+
+		for (size_t k = g->first; k < g->first + g->count; k++) {
+			const struct row *r = &t->rows[k];
+			bool serves = p.copies > 0 && host_serves(r, room);
+			int64_t taken = serves ? host_copies(r, room, p.copies) * g->cards * g->milli : 0;
+
+			fragment += r->weight * (serves ? p.lost : total);
+			copies += r->weight * (total - taken);
+		}
+	}
+	/* A card times a core is a million of milli times milli. */
+	balance = HM_MAX(room->cpu_milli, 0) * total / CARD_MILLI * (1 << MIX_WEIGHT_BITS) / CARD_MILLI;
+	return w->fragment * fragment + w->copies * copies + w->balance * balance +
+	       w->empty * empty * (1 << MIX_WEIGHT_BITS);
+}

@@ -1,0 +1,237 @@
+/* Small nodes whose fragmentation is counted by hand; a MiB is a milli of a card. */
+#include "model/placement/fgd.h"
+
+#include "make_node.h"
+
+static const struct fgd_weights only_f = { .fragment = 1000 };
+
+/* Cards with so much free, one after another; 0 ends. */
+static struct node_state *node_with(struct texts *texts, const char *name, const int *milli)
+{
+	struct node_state *n = node_state_new(name, texts);
+
+	for (unsigned i = 0; milli[i] != 0; i++) {
+		struct node_card c = make_card(i);
+
+		c.memory_mib = 1000;
+		add_card(n, c);
+		if (milli[i] < 1000)
+			take(n, i, 1, 1000 - milli[i], 0);
+	}
+	return n;
+}
+
+static void add(struct pod_mix *m, int32_t milli)
+{
+	struct hm_err e;
+
+	assert_int_equal(pod_mix_add(m, &(struct mix_shape) { 1, { .memory_mib = milli } }, 1, &e), 0);
+}
+
+/* In milli; *card: the first card of the grant. */
+static int64_t cost_of(struct fgd *f, const struct node_state *n, uint32_t cards, int32_t milli, uint32_t *card)
+{
+	struct card_ask container = { ASK_APP, cards, milli, 0, 0 };
+	struct pod_ask ask = { .uid = "u", .name_space = "s", .name = "p", .containers = &container, .count = 1 };
+	hm_auto(fitter) *fitter = fitter_new();
+	hm_auto_grant g = { 0 };
+	struct refusal why;
+	struct hm_err e;
+	int64_t cost;
+
+	fgd_begin(f, &ask);
+	assert_int_equal(fitter_read(fitter, &ask, "spread", &e), 0);
+	fitter_set_rank(fitter, fgd_card_rank, f);
+	assert_int_equal(fit_pod(fitter, n, &g, &why, &e), 1);
+	assert_int_equal(fgd_node_cost(f, n, &g, &cost, &e), 0);
+	if (card != NULL)
+		*card = g.shares[0].card;
+	assert_int_equal(cost % MEASURE_MILLI, 0);
+	return cost / MEASURE_MILLI;
+}
+
+static void the_node_that_loses_least(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *a = node_with(texts, "a", (int[]) { 300, 0 });
+	hm_auto(node_state) *b = node_with(texts, "b", (int[]) { 500, 0 });
+	hm_auto(node_state) *c = node_with(texts, "c", (int[]) { 1000, 300, 0 });
+
+	(void)state;
+	add(&mix, 300);
+	add(&mix, 500);
+	/* a: 300 was of no use to half of the pods, nothing is left */
+	assert_int_equal(cost_of(f, a, 1, 300, NULL), -150);
+	/* b: 500 served all, the 200 left serve none */
+	assert_int_equal(cost_of(f, b, 1, 300, NULL), 200);
+	/* c: as a, once its second card is chosen */
+	assert_int_equal(cost_of(f, c, 1, 300, NULL), -150);
+}
+
+static void the_card_that_loses_least(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 1000, 600, 500, 1000, 0 });
+	uint32_t card;
+
+	(void)state;
+	add(&mix, 500);
+	add(&mix, 1000);
+	cost_of(f, n, 1, 500, &card);
+	assert_int_equal(card, 2); /* exactly; 600 would keep 100 for nobody */
+	cost_of(f, n, 1, 100, &card);
+	assert_int_equal(card, 1);
+	cost_of(f, n, 1, 1000, &card);
+	assert_true(card == 0 || card == 3);
+	cost_of(f, n, 2, 500, &card);
+	assert_int_equal(card, 2);
+}
+
+static void the_order_of_cards_does_not_matter(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *a = node_with(texts, "a", (int[]) { 1000, 600, 250, 0 });
+	hm_auto(node_state) *b = node_with(texts, "b", (int[]) { 250, 1000, 600, 0 });
+	int64_t measure_a, measure_b;
+	struct hm_err e;
+
+	(void)state;
+	add(&mix, 500);
+	add(&mix, 1000);
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, a, &measure_a, &e), 0);
+	assert_int_equal(fgd_node_measure(f, b, &measure_b, &e), 0);
+	assert_int_equal(measure_a, measure_b);
+	/* 500: 250 is lost; 1000: 850 are */
+	assert_int_equal(measure_a, 550 * (int64_t)MEASURE_MILLI);
+}
+
+static void what_cannot_be_shared_does_not_count(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 1000, 400, 0 });
+
+	(void)state;
+	assert_int_equal(card_free_milli(&n->cards[0], &n->used[0]), 1000);
+	assert_int_equal(card_free_milli(&n->cards[1], &n->used[1]), 400);
+	assert_int_equal(card_free_milli(&n->cards[0], &(struct card_use) { 1, 0, 0 }), 999);
+	assert_int_equal(card_free_milli(&n->cards[0], &(struct card_use) { 1, 100, 70 }), 300);
+	assert_int_equal(card_free_milli(&n->cards[0], &(struct card_use) { 10, 100, 0 }), 0);
+	assert_int_equal(card_free_milli(&n->cards[0], &(struct card_use) { 2, 1200, 0 }), 0);
+	n->cards[0].cordoned = true;
+	n->cards[1].healthy = false;
+	assert_int_equal(card_free_milli(&n->cards[0], &n->used[0]), 0);
+	assert_int_equal(card_free_milli(&n->cards[1], &n->used[1]), 0);
+}
+
+/* xorshift: the test's own dice. */
+static uint32_t roll(uint32_t *dice, uint32_t below)
+{
+	*dice ^= *dice << 13;
+	*dice ^= *dice >> 17;
+	*dice ^= *dice << 5;
+	return *dice % below;
+}
+
+/* What the cache says is what is so: random nodes, many of them alike. */
+static void the_cache_tells_the_truth(void **state)
+{
+	static const struct fgd_weights weights = { 700, 300, 700, -15000, 0 };
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &weights);
+	uint32_t dice = 42;
+	struct hm_err e;
+
+	(void)state;
+	for (int32_t i = 1; i <= 10; i++)
+		add(&mix, i * 100);
+	fgd_begin(f, NULL);
+	for (int round = 0; round < 4000; round++) {
+		hm_auto(mix_table) *t = mix_table_new(&mix, make_card(0).type, 1000);
+		int milli[5] = { 0 };
+		uint16_t cards[4];
+		hm_auto(node_state) *n = NULL;
+		int64_t got;
+
+		for (size_t i = 0; i < 4; i++) {
+			milli[i] = 100 + (int)roll(&dice, 10) * 100;
+			cards[i] = (uint16_t)milli[i];
+		}
+		n = node_with(texts, "n", milli);
+		n->cpu_milli = (int64_t)roll(&dice, 3) * 1000;
+		fgd_begin(f, NULL);
+		assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+		assert_int_equal(got,
+				 mix_table_measure(t, &(struct node_room) { cards, 4, n->cpu_milli, -1 }, &weights));
+	}
+}
+
+static void it_learns(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
+	struct hm_err e;
+	int64_t got;
+
+	(void)state;
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got / MEASURE_MILLI, 600); /* knowing nothing, it keeps whole cards */
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(pod_mix_see(&mix, &(struct mix_shape) { 1, { .memory_mib = 600 } }, &e), 0);
+		fgd_begin(f, NULL);
+	}
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got, 0);
+}
+
+static void steps_make_near_ones_equal(void **state)
+{
+	static const struct fgd_weights coarse = { .fragment = 1000, .step = 100 };
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &coarse);
+	struct card_ask container = { ASK_APP, 1, 300, 0, 0 };
+	struct pod_ask ask = { .uid = "u", .name_space = "s", .name = "p", .containers = &container, .count = 1 };
+	struct card_share share = { .container = 0, .card = 0, .memory_mib = 300, .profile = NO_PROFILE };
+	struct grant g = { &share, 1, 1 };
+	/* 300 less is lost, 300 less, 700 more */
+	static const int free_milli[][2] = { { 340, 0 }, { 540, 0 }, { 1000, 0 } };
+	static const int64_t steps[] = { -3, -3, 7 };
+	struct hm_err e;
+	int64_t cost;
+
+	(void)state;
+	add(&mix, 1000);
+	for (size_t i = 0; i < 3; i++) {
+		hm_auto(node_state) *n = node_with(texts, "n", free_milli[i]);
+
+		fgd_begin(f, &ask);
+		assert_int_equal(fgd_node_cost(f, n, &g, &cost, &e), 0);
+		assert_int_equal(cost, steps[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_node_that_loses_least),
+		cmocka_unit_test(the_card_that_loses_least),
+		cmocka_unit_test(the_order_of_cards_does_not_matter),
+		cmocka_unit_test(what_cannot_be_shared_does_not_count),
+		cmocka_unit_test(the_cache_tells_the_truth),
+		cmocka_unit_test(it_learns),
+		cmocka_unit_test(steps_make_near_ones_equal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+#include "model/placement/pod_mix.h"
+
+#include "harness/unit.h"
+
+static const struct mix_shape half = { 1, { .percent = 50 } }, whole = { 1, { .percent = 100 } };
+
+static void equal_shapes_add_up(void **state)
+{
+	struct mix_shape named = { 1, { .percent = 50 }, .use_types = "T4" },
+			 unnamed = { 1, { .percent = 50 }, .use_types = "" };
+	hm_auto_pod_mix m = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(pod_mix_add(&m, &half, 2, &e), 0);
+	assert_int_equal(pod_mix_add(&m, &named, 1, &e), 0);
+	assert_int_equal(pod_mix_add(&m, &unnamed, 5, &e), 0);
+	assert_int_equal(m.count, 2);
+	assert_int_equal(m.entries[0].weight, 7);
+	assert_string_equal(m.entries[1].shape.use_types, "T4");
+	assert_true(m.entries[1].shape.use_types != named.use_types);
+	assert_int_equal(m.total, 8);
+}
+
+static void the_last_pods_count(void **state)
+{
+	hm_auto_pod_mix m = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(pod_mix_see(&m, &half, &e), 0);
+	for (int i = 0; i < MIX_WINDOW - 4; i++)
+		assert_int_equal(pod_mix_see(&m, &whole, &e), 0);
+	assert_int_equal(m.seen, MIX_WINDOW + 6);
+	assert_int_equal(m.total, MIX_WINDOW);
+	assert_int_equal(m.entries[0].weight, 4);
+	assert_int_equal(m.entries[1].weight, MIX_WINDOW - 4);
+}
+
+static void shapes_are_bounded(void **state)
+{
+	hm_auto_pod_mix m = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < MIX_WINDOW; i++) {
+		struct mix_shape s = { 1, { .memory_mib = i + 1 }, .use_types = "T4" };
+
+		assert_int_equal(pod_mix_see(&m, &s, &e), 0);
+	}
+	assert_int_equal(m.count, MIX_MAX_SHAPES);
+	assert_int_equal(m.total, MIX_MAX_SHAPES);
+	assert_int_equal(pod_mix_add(&m, &half, 1, &e), -HM_ELIMIT);
+	/* As the old ones leave, their places serve new shapes. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pod_mix_see(&m, &half, &e), 0);
+	assert_int_equal(m.count, MIX_MAX_SHAPES);
+	assert_int_equal(m.total, MIX_MAX_SHAPES);
+	assert_int_equal(m.entries[0].weight, 3);
+	assert_int_equal(m.entries[0].shape.each.percent, 50);
+}
+
+static void a_pod_is_one_shape(void **state)
+{
+	struct card_ask containers[] = {
+		{ ASK_INIT, 8, 0, 100, 100 },
+		{ ASK_SIDECAR, 1, 1000, 0, 10 },
+		{ ASK_APP, 0, 0, 0, 0 },
+		{ ASK_APP, 2, 3000, 0, 0 },
+	};
+	struct pod_ask ask = {
+		.containers = containers, .count = 4, .cpu_milli = 500, .host_mib = 64, .wishes = { .no_types = "T4" }
+	};
+	struct mix_shape s = mix_shape_of(&ask);
+
+	(void)state;
+	assert_int_equal(s.cards, 3);
+	assert_int_equal(s.each.memory_mib, 3000);
+	assert_int_equal(s.each.cores, 10);
+	assert_int_equal(s.cpu_milli, 500);
+	assert_int_equal(s.host_mib, 64);
+	assert_string_equal(s.no_types, "T4");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_shapes_add_up),
+		cmocka_unit_test(the_last_pods_count),
+		cmocka_unit_test(shapes_are_bounded),
+		cmocka_unit_test(a_pod_is_one_shape),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
