@@ -30,121 +30,80 @@ static int64_t measured(const struct pod_mix *m, const struct node_room *room, c
 	return all / MEASURE_MILLI;
 }
 
+/* Two shapes, equally often, against some cards (0 ends) and so much CPU. */
+struct by_hand {
+	const char *what;
+	struct mix_shape a, b;
+	uint16_t cards[4];
+	int64_t cpu_milli;
+	int64_t fragment, copies;
+};
+
+/* clang-format off: a table */
+#define OF(milli)                                                                                                      \
+	{                                                                                                              \
+		1,                                                                                                     \
+		{                                                                                                      \
+			.memory_mib = (milli)                                                                          \
+		}                                                                                                      \
+	}
+#define MANY(n, milli)                                                                                                 \
+	{                                                                                                              \
+		(n),                                                                                                   \
+		{                                                                                                      \
+			.memory_mib = (milli)                                                                          \
+		}                                                                                                      \
+	}
+#define CPU(milli, cpu)                                                                                                \
+	{                                                                                                              \
+		1, { .memory_mib = (milli) }, .cpu_milli = (cpu)                                                       \
+	}
+#define CORES(percent)                                                                                                 \
+	{                                                                                                              \
+		1,                                                                                                     \
+		{                                                                                                      \
+			.memory_mib = 1, .cores = (percent)                                                            \
+		}                                                                                                      \
+	}
+#define USES(types)                                                                                                    \
+	{                                                                                                              \
+		1, { .memory_mib = 1000 }, .use_types = (types)                                                        \
+	}
+#define NOT(types)                                                                                                     \
+	{                                                                                                              \
+		1, { .memory_mib = 1000 }, .no_types = (types)                                                         \
+	}
+static const struct by_hand cases[] = {
+	{ "whole cards only", OF(1000), OF(1000), { 1000, 400 }, -1, 400, 400 },
+	{ "halves and wholes", OF(500), OF(1000), { 600 }, -1, 300, 350 },
+	{ "cores count", CORES(50), CORES(100), { 600 }, -1, 300, 350 },
+	{ "pairs of cards", MANY(2, 1000), MANY(2, 1000), { 1000, 1000, 1000 }, -1, 0, 1000 },
+	{ "too few cards", MANY(4, 1000), MANY(2, 1000), { 1000, 1000, 1000 }, -1, 1500, 2000 },
+	{ "enough CPU for one", CPU(500, 4000), CPU(500, 4000), { 1000 }, 5000, 0, 500 },
+	{ "CPU for half of the pods", CPU(500, 6000), OF(500), { 1000 }, 5000, 500, 500 },
+	{ "CPU that is not known", CPU(500, 6000), OF(500), { 1000 }, -1, 0, 0 },
+	{ "a pod without cards", { 0 }, OF(1000), { 1000 }, -1, 500, 500 },
+	{ "another type", USES("T4, V100"), USES("V100,a100"), { 1000 }, -1, 500, 500 },
+	{ "not this type", NOT("a100"), NOT(""), { 1000 }, -1, 500, 500 },
+	{ "larger than any", OF(1001), OF(1000), { 1000 }, -1, 500, 500 },
+};
+/* clang-format on */
+
 static void by_hand(void **state)
 {
-	static const uint16_t one_and_a_bit[] = { 1000, 400, 0 }, most[] = { 600 }, whole[] = { 1000 };
-	static const uint16_t three[] = { 1000, 1000, 1000 };
-	static const struct {
-		const char *what;
-		struct mix_shape a, b; /* equally often */
-		const uint16_t *cards;
-		size_t count;
-		int64_t cpu_milli;
-		int64_t fragment, copies;
-	} cases[] = {
-		{ "whole cards only",
-		  { 1, { .percent = 100 } },
-		  { 1, { .percent = 100 } },
-		  one_and_a_bit,
-		  3,
-		  -1,
-		  400,
-		  400 },
-		{ "halves and wholes",
-		  { 1, { .memory_mib = 500 } },
-		  { 1, { .memory_mib = 1000 } },
-		  most,
-		  1,
-		  -1,
-		  300,
-		  350 },
-		{ "cores count",
-		  { 1, { .memory_mib = 1, .cores = 50 } },
-		  { 1, { .cores = 100 } },
-		  most,
-		  1,
-		  -1,
-		  300,
-		  350 },
-		{ "pairs of cards",
-		  { 2, { .memory_mib = 1000 } },
-		  { 2, { .memory_mib = 1000 } },
-		  three,
-		  3,
-		  -1,
-		  0,
-		  1000 },
-		{ "too few cards",
-		  { 4, { .memory_mib = 1000 } },
-		  { 2, { .memory_mib = 1000 } },
-		  three,
-		  3,
-		  -1,
-		  1500,
-		  2000 },
-		{ "enough CPU for one",
-		  { 1, { .memory_mib = 500 }, .cpu_milli = 4000 },
-		  { 1, { .memory_mib = 500 }, .cpu_milli = 4000 },
-		  whole,
-		  1,
-		  5000,
-		  0,
-		  500 },
-		{ "CPU for half of the pods",
-		  { 1, { .memory_mib = 500 }, .cpu_milli = 6000 },
-		  { 1, { .memory_mib = 500 } },
-		  whole,
-		  1,
-		  5000,
-		  500,
-		  500 },
-		{ "CPU that is not known",
-		  { 1, { .memory_mib = 500 }, .cpu_milli = 6000 },
-		  { 1, { .memory_mib = 500 } },
-		  whole,
-		  1,
-		  -1,
-		  0,
-		  0 },
-		{ "a pod without cards", { 0 }, { 1, { .memory_mib = 1000 } }, whole, 1, -1, 500, 500 },
-		{ "another type",
-		  { 1, { .memory_mib = 1000 }, .use_types = "T4, V100" },
-		  { 1, { .memory_mib = 1000 }, .use_types = "V100,a100" },
-		  whole,
-		  1,
-		  -1,
-		  500,
-		  500 },
-		{ "not this type",
-		  { 1, { .memory_mib = 1000 }, .no_types = "a100" },
-		  { 1, { .memory_mib = 1000 }, .no_types = "" },
-		  whole,
-		  1,
-		  -1,
-		  500,
-		  500 },
-		{ "larger than any",
-		  { 1, { .memory_mib = 1001 } },
-		  { 1, { .memory_mib = 1000 } },
-		  whole,
-		  1,
-		  -1,
-		  500,
-		  500 },
-	};
-
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		const struct by_hand *c = &cases[i];
+		struct node_room room = { c->cards, HM_COUNT(c->cards), c->cpu_milli, -1 };
 		hm_auto_pod_mix m = { 0 };
-		struct node_room room = { cases[i].cards, cases[i].count, cases[i].cpu_milli, -1 };
 		int64_t fragment, copies;
 
-		add(&m, cases[i].a, 3);
-		add(&m, cases[i].b, 3);
+		add(&m, c->a, 3);
+		add(&m, c->b, 3);
 		fragment = measured(&m, &room, &(struct fgd_weights) { .fragment = 1000 });
 		copies = measured(&m, &room, &(struct fgd_weights) { .copies = 1000 });
-		if (fragment != cases[i].fragment || copies != cases[i].copies)
-			fail_msg("%s: %lld and %lld", cases[i].what, (long long)fragment, (long long)copies);
+		if (fragment != c->fragment || copies != c->copies)
+			fail_msg("%s: %lld and %lld", c->what, (long long)fragment, (long long)copies);
 	}
 }
 
