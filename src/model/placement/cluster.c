@@ -152,6 +152,16 @@ void cluster_cordon_node(struct cluster *c, const char *name, const char *text)
 		node_state_cordon(b->state, text);
 }
 
+void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib)
+{
+	struct node_book *b = map_get(c->books, name);
+
+	if (b == NULL || b->state == NULL)
+		return;
+	b->state->cpu_milli = cpu_milli;
+	b->state->host_mib = host_mib;
+}
+
 const struct node_state *cluster_node(const struct cluster *c, const char *name)
 {
 	const struct node_book *b = map_get(c->books, name);

@@ -42,6 +42,8 @@ int cluster_put_node(struct cluster *c, struct node_state *take_node, struct hm_
 void cluster_remove_node(struct cluster *c, const char *name);
 /* hami.io/device-cordon as it is now. */
 void cluster_cordon_node(struct cluster *c, const char *name, const char *text);
+/* Free CPU and memory of the node for pods to come; -1: not known. */
+void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib);
 const struct node_state *cluster_node(const struct cluster *c, const char *name); /* NULL where it is not there */
 
 /* ---- holdings */

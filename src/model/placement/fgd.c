@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "core/check.h"
 #include "core/macros.h"
 
 enum {
@@ -31,6 +32,7 @@ struct subject {
 };
 
 struct fgd {
+	struct node_order order;
 	const struct pod_mix *mix;
 	struct fgd_weights weights;
 	uint64_t learned_at; /* mix->seen when the tables were made */
@@ -43,8 +45,8 @@ struct fgd {
 	size_t cards_cap;
 	struct card_hold *holds;
 	size_t holds_cap;
-	enum ask_kind *order;
-	size_t order_cap;
+	enum ask_kind *kinds_of; /* the pod's containers */
+	size_t kinds_of_cap;
 	struct cached cache[1 << CACHE_BITS];
 };
 
@@ -54,15 +56,25 @@ struct fgd_weights fgd_default_weights(void)
 	return (struct fgd_weights) { .fragment = 700, .copies = 290, .balance = 700, .empty = 0, .step = 0 };
 }
 
+static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
+			const struct card_ask *ask);
+static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
+
 struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights)
 {
 	struct fgd *f = calloc(1, sizeof *f);
 
 	if (f == NULL)
 		return NULL;
+	f->order = (struct node_order) { .name = "fgd", .after = node_rank, .card_rank = card_rank, .arg = f };
 	f->mix = mix;
 	f->weights = *weights;
 	return f;
+}
+
+const struct node_order *fgd_order(struct fgd *f)
+{
+	return &f->order;
 }
 
 static void forget_tables(struct fgd *f)
@@ -81,7 +93,7 @@ void fgd_free(struct fgd *f)
 	free(f->kinds);
 	free(f->cards);
 	free(f->holds);
-	free(f->order);
+	free(f->kinds_of);
 	free(f);
 }
 
@@ -218,8 +230,8 @@ static uint16_t milli_with(const struct node_card *card, const struct card_use *
 	return card_free_milli(card, &sum);
 }
 
-double fgd_card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
-		     const struct card_ask *ask)
+static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
+			const struct card_ask *ask)
 {
 	struct card_use more = { 1, card_ask_memory(ask, n->cards[card].memory_mib), ask->cores };
 	struct fgd *f = arg;
@@ -242,11 +254,11 @@ double fgd_card_rank(void *arg, const struct node_state *n, size_t card, const s
 static int sum_grant(struct fgd *f, const struct grant *grant, size_t *count, struct hm_err *e)
 {
 	if (!array_reserve(&f->holds, &f->holds_cap, grant->count, sizeof *f->holds) ||
-	    !array_reserve(&f->order, &f->order_cap, f->ask->count, sizeof *f->order))
+	    !array_reserve(&f->kinds_of, &f->kinds_of_cap, f->ask->count, sizeof *f->kinds_of))
 		return hm_err_set(e, HM_ENOMEM, "cards of a pod: no memory");
 	for (size_t i = 0; i < f->ask->count; i++)
-		f->order[i] = f->ask->containers[i].kind;
-	*count = pod_use_by_card(grant->shares, grant->count, f->order, f->ask->count, false, f->holds);
+		f->kinds_of[i] = f->ask->containers[i].kind;
+	*count = pod_use_by_card(grant->shares, grant->count, f->kinds_of, f->ask->count, false, f->holds);
 	return 0;
 }
 
@@ -281,6 +293,15 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		*out = round_to(*out, f->weights.step * (int64_t)MEASURE_MILLI);
 	f->at.node = NULL; /* its cards are those after the pod */
 	return 0;
+}
+
+static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g)
+{
+	struct fgd *f = arg;
+	int64_t cost;
+
+	CHECK(ask == f->ask);
+	return fgd_node_cost(f, n, g, &cost, NULL) == 0 ? (double)cost : 0;
 }
 
 int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, struct hm_err *e)

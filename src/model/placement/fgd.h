@@ -1,9 +1,8 @@
 /* Fragmentation gradient descent: a pod goes to the node, and on it to the card, where the free cards' fragmentation
  * grows least. Fragmentation is measured against the pods that a cluster typically gets (pod_mix.h, mix_table.h).
  *
- *     fgd_begin(f, ask, &e)                       once for a pod; learns what changed in the mix
- *     fitter_set_rank(fitter, fgd_card_rank, f)   the order of cards
- *     fgd_node_cost(f, node, &grant, &cost, &e)   of each node that fits
+ *     placer_set_policy(p, fgd_order(f))   once
+ *     fgd_begin(f, ask)                    before each place_pod: learns what changed in the mix, and the nodes
  *
  * Nodes in the same state are measured once. Cards that cannot be shared (not healthy, cordoned, MIG) don't count. */
 #ifndef HM_MODEL_PLACEMENT_FGD_H
@@ -15,6 +14,7 @@
 #include "core/err.h"
 #include "model/placement/fit.h"
 #include "model/placement/mix_table.h"
+#include "model/placement/node_order.h"
 #include "model/placement/node_state.h"
 #include "model/placement/pod_mix.h"
 
@@ -28,12 +28,11 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 void fgd_free(struct fgd *f);
 HM_DEFINE_AUTO(fgd, fgd_free);
 
+/* The policy "fgd", as long as f lives. Where memory is short all nodes and cards rank alike. */
+const struct node_order *fgd_order(struct fgd *f);
+
 /* The next calls are for this pod; `ask` lives as long. Nodes may have changed since. */
 void fgd_begin(struct fgd *f, const struct pod_ask *ask);
-
-/* A card_rank_fn; arg is the struct fgd. Where memory is short all cards rank alike. */
-double fgd_card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
-		     const struct card_ask *ask);
 
 /* By how much the node's fragmentation grows with the pod where the grant says; smaller is better. */
 int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant *grant, int64_t *out,

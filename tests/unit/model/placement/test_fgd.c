@@ -2,6 +2,7 @@
 #include "model/placement/fgd.h"
 
 #include "make_node.h"
+#include "model/placement/place.h"
 
 static const struct fgd_weights only_f = { .fragment = 1000 };
 
@@ -41,7 +42,7 @@ static int64_t cost_of(struct fgd *f, const struct node_state *n, uint32_t cards
 
 	fgd_begin(f, &ask);
 	assert_int_equal(fitter_read(fitter, &ask, "spread", &e), 0);
-	fitter_set_rank(fitter, fgd_card_rank, f);
+	fitter_set_rank(fitter, fgd_order(f)->card_rank, f);
 	assert_int_equal(fit_pod(fitter, n, &g, &why, &e), 1);
 	assert_int_equal(fgd_node_cost(f, n, &g, &cost, &e), 0);
 	if (card != NULL)
@@ -128,6 +129,42 @@ static void what_cannot_be_shared_does_not_count(void **state)
 	n->cards[1].healthy = false;
 	assert_int_equal(card_free_milli(&n->cards[0], &n->used[0]), 0);
 	assert_int_equal(card_free_milli(&n->cards[1], &n->used[1]), 0);
+}
+
+/* The whole way; and where the CPU would be gone, cards left over are lost, too. */
+static void as_a_policy(void **state)
+{
+	hm_auto(cluster) *c = cluster_new(1);
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(placer) *p = placer_new("fgd", "fgd");
+	struct card_ask container = { ASK_APP, 1, 500, 0, 0 };
+	struct pod_ask ask = { .uid = "u", .name_space = "s", .name = "p", .containers = &container, .count = 1 };
+	struct place_request r = { .ask = &ask };
+	struct place_result got;
+	struct hm_err e;
+
+	(void)state;
+	add(&mix, 500);
+	add(&mix, 1000);
+	placer_set_policy(p, fgd_order(f));
+	assert_int_equal(cluster_put_node(c, node_with(cluster_texts(c), "a", (int[]) { 1000, 1000, 0 }), &e), 0);
+	assert_int_equal(cluster_put_node(c, node_with(cluster_texts(c), "b", (int[]) { 1000, 1000, 500, 0 }), &e), 0);
+	fgd_begin(f, &ask);
+	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
+	assert_string_equal(got.node->name, "b");
+	assert_int_equal(got.grant->shares[0].card, 2);
+	cluster_set_host(c, "a", 4000, -1);
+	cluster_set_host(c, "b", 4000, -1);
+	assert_int_equal(cluster_node(c, "b")->cpu_milli, 4000);
+	/* All of b's CPU: what it keeps is lost to who needs CPU. */
+	ask.cpu_milli = 4000;
+	assert_int_equal(pod_mix_add(&mix, &(struct mix_shape) { 1, { .memory_mib = 1000 }, .cpu_milli = 1000 }, 2, &e),
+			 0);
+	cluster_set_host(c, "a", 8000, -1);
+	fgd_begin(f, &ask);
+	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
+	assert_string_equal(got.node->name, "a");
 }
 
 /* xorshift: the test's own dice. */
@@ -228,6 +265,7 @@ int main(void)
 		cmocka_unit_test(the_card_that_loses_least),
 		cmocka_unit_test(the_order_of_cards_does_not_matter),
 		cmocka_unit_test(what_cannot_be_shared_does_not_count),
+		cmocka_unit_test(as_a_policy),
 		cmocka_unit_test(the_cache_tells_the_truth),
 		cmocka_unit_test(it_learns),
 		cmocka_unit_test(steps_make_near_ones_equal),
