@@ -98,6 +98,7 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 	n->expires_ms = h->expires_ms;
 	n->init_done = h->init_done;
 	n->unreadable = h->unreadable;
+	n->container_count = (uint32_t)h->ask_count;
 	if (h->unreadable) {
 		n->ask_count = (uint32_t)h->ask_count;
 		if (h->ask_count > 0)

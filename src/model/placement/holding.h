@@ -61,6 +61,7 @@ struct holding {
 	enum hold_state state;
 	bool init_done, unreadable, applied;
 	uint32_t share_count, kind_count, ask_count;
+	uint32_t container_count; /* of the pod, those without a share too */
 	struct card_share
 		*shares;       /* card: the node_book's number of its UUID; profile: where its name stands in texts */
 	enum ask_kind *kinds;  /* of containers, up to the last that is no app container */

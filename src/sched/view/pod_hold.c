@@ -1,0 +1,230 @@
+#include "sched/view/pod_hold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "contract/hami.h"
+#include "hami/entry_order.h"
+
+void pod_hold_fini(struct pod_hold *h)
+{
+	pod_ask_fini(&h->ask);
+	pod_devices_fini(&h->devices);
+	mig_allocations_fini(&h->mig);
+	free(h->shares);
+	*h = (struct pod_hold) { 0 };
+}
+
+/* ---- state */
+
+static bool has_phase(const struct cJSON *pod, const char *phase)
+{
+	const char *text = pod_text(pod_member(pod, "status"), "phase");
+
+	return text != NULL && strcmp(text, phase) == 0;
+}
+
+bool pod_has_ended(const struct cJSON *pod)
+{
+	return has_phase(pod, "Succeeded") || has_phase(pod, "Failed");
+}
+
+static bool ended_well(const struct cJSON *statuses, const char *container)
+{
+	const struct cJSON *item;
+
+	cJSON_ArrayForEach(item, statuses)
+	{
+		const struct cJSON *code = pod_member(pod_member(pod_member(item, "state"), "terminated"), "exitCode");
+		const char *name = pod_text(item, "name");
+
+		if (name != NULL && strcmp(name, container) == 0)
+			return cJSON_IsNumber(code) && code->valueint == 0;
+	}
+	return false;
+}
+
+/* Every plain init container has ended with 0; there is one. */
+static bool init_is_done(const struct cJSON *pod, const struct pod_ask *ask)
+{
+	const struct cJSON *list = pod_member(pod_member(pod, "spec"), "initContainers");
+	const struct cJSON *statuses = pod_member(pod_member(pod, "status"), "initContainerStatuses"), *item;
+	size_t i = 0, plain = 0;
+
+	cJSON_ArrayForEach(item, list)
+	{
+		const char *name = pod_text(item, "name");
+
+		if (i < ask->count && ask->containers[i++].kind != ASK_INIT)
+			continue;
+		plain++;
+		if (name == NULL || !ended_well(statuses, name))
+			return false;
+	}
+	return plain > 0;
+}
+
+/* ---- shares */
+
+static bool add_share(struct pod_hold *h, const struct hold_share *s)
+{
+	if (!array_reserve(&h->shares, &h->share_cap, h->hold.share_count + 1, sizeof h->shares[0]))
+		return false;
+	h->shares[h->hold.share_count++] = *s;
+	return true;
+}
+
+static bool add_entry(struct pod_hold *h, size_t entry, uint32_t container)
+{
+	const struct devices_entry *of = &h->devices.entries[entry];
+
+	for (size_t i = 0; i < of->count; i++) {
+		const struct device_share *d = &h->devices.shares[of->first + i];
+		const struct mig_record *m = mig_allocations_find(&h->mig, (uint32_t)entry, (uint32_t)i);
+		struct hold_share s = { container, d->uuid, d->memory_mib, d->cores, NULL, { 0, 0 } };
+
+		if (m != NULL && strcmp(m->gpu_uuid, d->uuid) == 0) {
+			s.profile = m->profile;
+			s.at = (struct mig_placement) { m->start, m->size };
+		}
+		if (d->uuid[0] != '\0' && !add_share(h, &s))
+			return false;
+	}
+	return true;
+}
+
+/* A record of an instance that no entry has: who knows what for, but the place is taken. */
+static bool add_lone_records(struct pod_hold *h, uint32_t container)
+{
+	for (size_t i = 0; i < h->mig.count; i++) {
+		const struct mig_record *m = &h->mig.records[i];
+		const struct hold_share s = { container, m->gpu_uuid, 0, 0, m->profile, { m->start, m->size } };
+		const struct devices_entry *of =
+			m->container < h->devices.entry_count ? &h->devices.entries[m->container] : NULL;
+		bool known = of != NULL && m->device < of->count &&
+			     strcmp(h->devices.shares[of->first + m->device].uuid, m->gpu_uuid) == 0;
+
+		if (!known && !add_share(h, &s))
+			return false;
+	}
+	return true;
+}
+
+static int add_shares(struct pod_hold *h, struct hm_err *e)
+{
+	size_t n = h->ask.count, entries = h->devices.entry_count, init = 0;
+	uint32_t *cards hm_auto_heap = calloc(n + 1, sizeof *cards);
+	size_t *container_of hm_auto_heap = calloc(entries + 1, sizeof *container_of);
+
+	if (cards == NULL || container_of == NULL)
+		return hm_err_set(e, HM_ENOMEM, "read a pod");
+	for (size_t i = 0; i < n; i++) {
+		cards[i] = h->ask.containers[i].count;
+		init += h->ask.containers[i].kind != ASK_APP;
+	}
+	(void)entry_order(&h->devices, cards, n, init, container_of);
+	for (size_t i = 0; i < entries; i++)
+		if (entry_is_filled(&h->devices, i) && !add_entry(h, i, (uint32_t)container_of[i]))
+			return hm_err_set(e, HM_ENOMEM, "read a pod");
+	if (!add_lone_records(h, (uint32_t)(n + entries)))
+		return hm_err_set(e, HM_ENOMEM, "read a pod");
+	h->hold.shares = h->shares;
+	return 0;
+}
+
+/* ---- belief */
+
+static int verify(const struct cJSON *pod, const struct pod_trust *trust, const struct hold *h, struct hm_err *e)
+{
+	const struct placement p = {
+		.pod_uid = h->uid,
+		.node = h->node,
+		.time = pod_annotation(pod, HAMI_POD_TIME),
+		.devices = pod_annotation(pod, HAMI_POD_ALLOCATED),
+		.mig = pod_annotation(pod, HAMI_POD_MIG_ALLOCATIONS),
+	};
+
+	if (trust->keys == NULL || !signature_keys_are_wanted(trust->keys))
+		return 0;
+	return signature_verify(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), e);
+}
+
+static int read_texts(const struct cJSON *pod, struct pod_hold *h, struct hm_err *e)
+{
+	int err = devices_text_parse(pod_annotation(pod, HAMI_POD_ALLOCATED), &h->devices, e);
+
+	if (err < 0)
+		return hm_err_wrap(e, HAMI_POD_ALLOCATED);
+	err = mig_text_parse(pod_annotation(pod, HAMI_POD_MIG_ALLOCATIONS), &h->mig, e);
+	if (err < 0)
+		return hm_err_wrap(e, HAMI_POD_MIG_ALLOCATIONS);
+	for (size_t i = 0; i < h->devices.share_count; i++)
+		if (h->devices.shares[i].memory_mib < 0 || h->devices.shares[i].cores < 0)
+			return hm_err_set(e, HM_EINVAL, HAMI_POD_ALLOCATED ": a negative amount");
+	return 0;
+}
+
+/* What it says is not counted, but the most that it asks for. */
+static void doubt(struct pod_hold *h, const struct hm_err *why)
+{
+	h->doubt = *why;
+	h->hold.unreadable = true;
+	h->hold.shares = NULL;
+	h->hold.share_count = 0;
+}
+
+static int read_held(const struct cJSON *pod, const struct pod_trust *trust, struct pod_hold *h, struct hm_err *e)
+{
+	struct hm_err why = { 0 };
+
+	if (verify(pod, trust, &h->hold, &why) < 0) {
+		if (why.code == HM_ENOMEM)
+			return hm_err_set(e, HM_ENOMEM, "read a pod");
+		hm_err_wrap(&why, "its placement is not signed by us");
+		h->doubt = why;
+		if (!trust->warn) {
+			doubt(h, &why);
+			return 0;
+		}
+	}
+	if (read_texts(pod, h, &why) < 0) {
+		if (why.code == HM_ENOMEM)
+			return hm_err_set(e, HM_ENOMEM, "read a pod");
+		doubt(h, &why);
+		return 0;
+	}
+	return add_shares(h, e);
+}
+
+int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const struct pod_trust *trust,
+		  struct pod_hold *out, struct hm_err *e)
+{
+	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
+	const char *said = pod_annotation(pod, HAMI_POD_NODE);
+	int err;
+
+	*out = (struct pod_hold) { 0 };
+	if (node == NULL || node[0] == '\0' || said == NULL || strcmp(node, said) != 0 || pod_has_ended(pod))
+		return 0;
+	err = pod_read_ask(pod, rules, &out->ask, e);
+	if (err == -HM_ENOMEM || err == -HM_EPROTO)
+		return err;
+	if (err == 0 && !pod_ask_any(&out->ask))
+		return 0;
+	out->holds = true;
+	out->hold = (struct hold) {
+		.uid = out->ask.uid,
+		.name_space = out->ask.name_space,
+		.name = out->ask.name,
+		.node = node,
+		.state = pod_text(pod_member(pod, "metadata"), "deletionTimestamp") != NULL ? HOLD_TERMINATING
+											    : HOLD_BOUND,
+		.init_done = init_is_done(pod, &out->ask),
+		.asks = out->ask.containers,
+		.ask_count = out->ask.count,
+	};
+	if (err < 0)
+		out->doubt = *e;
+	return read_held(pod, trust, out, e);
+}

@@ -1,0 +1,54 @@
+/* What a pod of the watch holds of its node's cards, and whether that can be believed.
+ *
+ * A pod holds only where it is bound to the node that its annotations name. Those were written by the scheduler's own
+ * Binding; but whoever may create pods may write the same on a pod that is born bound. So where there are keys the text
+ * must be signed, for this UID and node, or else the pod is counted as unreadable: as the most that its requests let it
+ * hold on any card there. The same for a text that cannot be read. A pod that asks for nothing holds nothing, whatever
+ * its annotations say: no agent gives it anything. Pure but for the keys. */
+#ifndef HM_SCHED_VIEW_POD_HOLD_H
+#define HM_SCHED_VIEW_POD_HOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "hami/devices_text.h"
+#include "hami/mig_text.h"
+#include "hami/signature.h"
+#include "model/placement/holding.h"
+#include "sched/view/pod_read.h"
+
+struct pod_trust {
+	const struct signature_keys *keys; /* NULL: none are configured, every text is believed */
+	bool warn; /* while moving to signatures: a text that does not verify is believed, and `doubt` says why not to
+		    */
+};
+
+struct pod_hold {
+	struct hold hold;    /* for cluster_hold; borrows from the tree and from what follows */
+	bool holds;          /* false: nothing, and `hold` says nothing */
+	struct hm_err doubt; /* code 0: none; else why the text is not believed or cannot be read */
+	/* owned: */
+	struct pod_ask ask;
+	struct pod_devices devices;
+	struct mig_allocations mig;
+	struct hold_share *shares;
+	size_t share_cap;
+};
+
+/* *out is freed with pod_hold_fini, on failure too. -HM_ENOMEM, and -HM_EPROTO for what is no pod; all else that is
+ * wrong becomes `doubt`. */
+int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const struct pod_trust *trust,
+		  struct pod_hold *out, struct hm_err *e) HM_MUST_USE;
+void pod_hold_fini(struct pod_hold *h);
+static inline void pod_hold_auto_fini(struct pod_hold *h)
+{
+	pod_hold_fini(h);
+}
+/* A local: hm_auto_pod_hold h = { 0 }; */
+#define hm_auto_pod_hold __attribute__((cleanup(pod_hold_auto_fini))) struct pod_hold
+
+/* Succeeded or Failed: it holds nothing, and the API server's watch may leave it out. */
+bool pod_has_ended(const struct cJSON *pod);
+
+#endif

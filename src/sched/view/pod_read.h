@@ -1,0 +1,35 @@
+/* A pod's JSON as placement knows it: what its containers ask for and what its author wishes. For pods of the watch and
+ * of kube-scheduler's requests alike. Untrusted: whoever may create pods wrote it. Pure. */
+#ifndef HM_SCHED_VIEW_POD_READ_H
+#define HM_SCHED_VIEW_POD_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "hami/device_config.h"
+#include "io/json.h"
+#include "model/placement/pod_ask.h"
+
+enum { POD_READ_MAX_CONTAINERS = 1024 };
+
+/* The resources' names and the defaults; borrowed from the configuration. */
+struct pod_rules {
+	const char *count, *memory, *percent, *cores; /* "": there is no such resource */
+	struct ask_rules ask;
+};
+struct pod_rules pod_rules_of(const struct device_config *c);
+
+/* Texts are borrowed from the tree; *out is freed with pod_ask_fini, on failure too. -HM_EINVAL names container and
+ * resource where an amount is no whole number or out of range; -HM_EPROTO: no pod; -HM_ELIMIT, -HM_ENOMEM. */
+int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct pod_ask *out,
+		 struct hm_err *e) HM_MUST_USE;
+
+/* metadata.annotations[key]; NULL where there is none. */
+const char *pod_annotation(const struct cJSON *pod, const char *key);
+
+/* A member, by its exact name; NULL where `at` is NULL or no object, or has none. */
+const struct cJSON *pod_member(const struct cJSON *at, const char *key);
+const char *pod_text(const struct cJSON *at, const char *key); /* NULL where it is no text */
+
+#endif
