@@ -95,6 +95,6 @@ float card_fullness(const struct node_card *card, const struct card_use *used, c
 		return 0;
 	slots = (float)(used->slots + 1) / (float)card->count;
 	cores = (float)(used->cores + ask->cores) / (float)card->cores;
-	memory = (float)(used->memory_mib + card_ask_memory(ask, card->memory_mib)) / (float)card->memory_mib;
+	memory = (float)(used->memory_mib + ask->memory_mib) / (float)card->memory_mib + (float)ask->percent / 100;
 	return 10 * ((float)w->slot * slots + (float)w->core * cores + (float)w->memory * memory);
 }

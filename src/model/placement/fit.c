@@ -12,12 +12,11 @@
 
 enum { ACCEPTED = -1 };
 
-/* What the pod itself has of a card. */
+/* What the pod's own sidecars and app containers have of a card. */
 struct own_use {
-	struct card_use together;          /* sidecars and app containers */
-	struct card_use peak;              /* the most that one init container has, with the sidecars before it */
-	struct card_use here;              /* the container under way */
-	uint64_t together_busy, here_busy; /* MIG slices */
+	struct card_use use;
+	uint64_t busy;      /* MIG slices */
+	uint64_t here_busy; /* those of the container under way */
 };
 
 struct fitter {
@@ -35,7 +34,9 @@ struct fitter {
 	struct card_rank *alone, *together;
 	size_t alone_cap, together_cap, candidates;
 	bool any_mig;
-	struct card_use held; /* of all cards, by the containers before this one */
+	/* Of all cards, for the quota: what runs together so far, and the most that one init container wants with it.
+	 */
+	struct card_use sum, peak;
 };
 
 /* A container that looks for its cards. */
@@ -51,7 +52,7 @@ struct walk {
 	int32_t numa;
 	bool picked; /* topology: the best set so far stands at first, its sum is best */
 	int64_t best;
-	struct card_use held; /* fitter's, with what was found in this group */
+	struct card_use found; /* for the quota: what the group has */
 };
 
 struct fitter *fitter_new(void)
@@ -96,10 +97,24 @@ void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg)
 
 /* ---- amounts */
 
+static struct card_use use_of(const struct card_share *s)
+{
+	return (struct card_use) { 1, s->memory_mib, s->cores };
+}
+
+static struct card_use use_of_all(const struct card_share *s, size_t count)
+{
+	struct card_use sum = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		sum = card_use_sum(sum, use_of(&s[i]));
+	return sum;
+}
+
 /* What others and the pod's containers that run at the same time have of the card. */
 static struct card_use used_of(const struct fitter *f, size_t card)
 {
-	return card_use_sum(f->n->used[card], f->own[card].together);
+	return card_use_sum(f->n->used[card], f->own[card].use);
 }
 
 /* MIB of the card. A whole card, or most of one, is more than any MIG instance of it has: there it is the largest. */
@@ -113,26 +128,13 @@ static int32_t memory_on(const struct fitter *f, size_t card, const struct card_
 	return memory;
 }
 
-/* What the pod would count for on this card. */
-static struct card_use held_of(const struct own_use *own, struct card_use here)
+/* May the pod count for this much more than what runs together so far? */
+static bool quota_allows(const struct fitter *f, struct card_use more)
 {
-	return card_use_larger(own->peak, card_use_sum(own->together, here));
-}
+	struct card_use pod = card_use_larger(f->peak, card_use_sum(f->sum, more));
 
-static bool quota_allows(const struct quota_room *room, const struct card_use *held)
-{
-	return (!room->memory_limited || held->memory_mib <= room->memory_mib) &&
-	       (!room->cores_limited || held->cores <= room->cores);
-}
-
-/* What the pod counts for with one more share of the card. */
-static struct card_use held_with(const struct fitter *f, const struct walk *w, size_t card, struct card_use share)
-{
-	const struct own_use *own = &f->own[card];
-	struct card_use before = held_of(own, own->here), with = held_of(own, card_use_sum(own->here, share));
-
-	return (struct card_use) { 0, w->held.memory_mib - before.memory_mib + with.memory_mib,
-				   w->held.cores - before.cores + with.cores };
+	return (!f->room.memory_limited || pod.memory_mib <= f->room.memory_mib) &&
+	       (!f->room.cores_limited || pod.cores <= f->room.cores);
 }
 
 /* ---- one card */
@@ -141,14 +143,13 @@ static struct card_use held_with(const struct fitter *f, const struct walk *w, s
 static int check_room(const struct fitter *f, const struct walk *w, size_t card, const struct card_use *share)
 {
 	const struct node_card *c = &f->n->cards[card];
-	struct card_use used = used_of(f, card), held;
+	struct card_use used = used_of(f, card);
 
 	if (c->count <= used.slots)
 		return REASON_SLOTS;
 	if (f->wishes.order.mutex && used.slots > 0)
 		return REASON_EXCLUSIVE;
-	held = held_with(f, w, card, *share);
-	if (!quota_allows(&f->room, &held))
+	if (!quota_allows(f, card_use_sum(w->found, *share)))
 		return REASON_QUOTA;
 	if (c->memory_mib - used.memory_mib < share->memory_mib)
 		return REASON_MEMORY;
@@ -164,7 +165,7 @@ static int check_room(const struct fitter *f, const struct walk *w, size_t card,
 static bool place_on(const struct fitter *f, const struct walk *w, struct card_share *share)
 {
 	const struct own_use *own = &f->own[share->card];
-	uint64_t busy = f->n->cards[share->card].busy | own->together_busy | own->here_busy;
+	uint64_t busy = f->n->cards[share->card].busy | own->busy | own->here_busy;
 
 	return mig_place(f->n, share->card, share->memory_mib, busy, w->out->shares, w->first, &share->profile,
 			 &share->at);
@@ -172,17 +173,12 @@ static bool place_on(const struct fitter *f, const struct walk *w, struct card_s
 
 static int keep(struct fitter *f, struct walk *w, const struct card_share *share, struct hm_err *e)
 {
-	struct own_use *own = &f->own[share->card];
-	struct card_use use = { 1, share->memory_mib, share->cores };
-
 	if (!HM_PUSH(w->out->shares, w->out->count, w->out->cap, *share))
 		return hm_err_set(e, HM_ENOMEM, "a pod's cards");
-	own->here_busy |= mig_place_bits(share->at);
+	f->own[share->card].here_busy |= mig_place_bits(share->at);
 	/* Where all cards that would do are collected, the last one wanted is any of the rest. */
-	if (!f->wishes.order.topology || w->left > 1) {
-		w->held = held_with(f, w, share->card, use);
-		own->here = card_use_sum(own->here, use);
-	}
+	if (!f->wishes.order.topology || w->left > 1)
+		w->found = card_use_sum(w->found, use_of(share));
 	if (w->left > 0)
 		w->left--;
 	return 0;
@@ -190,30 +186,10 @@ static int keep(struct fitter *f, struct walk *w, const struct card_share *share
 
 /* ---- groups of cards: all, or those of a NUMA node */
 
-static void forget_here(struct fitter *f, const struct walk *w, size_t from)
+static void forget_places(struct fitter *f, const struct grant *g, size_t from)
 {
-	for (size_t i = from; i < w->out->count; i++) {
-		f->own[w->out->shares[i].card].here = (struct card_use) { 0 };
-		f->own[w->out->shares[i].card].here_busy = 0;
-	}
-}
-
-static bool picked_fit_quota(struct fitter *f, struct walk *w, const struct card_share *shares)
-{
-	struct card_use held = f->held;
-	bool fit;
-
-	forget_here(f, w, w->from);
-	w->held = held;
-	for (uint32_t i = 0; i < w->ask->count; i++) {
-		struct card_use use = { 1, shares[i].memory_mib, shares[i].cores };
-
-		w->held = held_with(f, w, shares[i].card, use);
-		f->own[shares[i].card].here = card_use_sum(f->own[shares[i].card].here, use);
-	}
-	fit = quota_allows(&f->room, &w->held);
-	forget_here(f, w, w->from);
-	return fit;
+	for (size_t i = from; i < g->count; i++)
+		f->own[g->shares[i].card].here_busy = 0;
 }
 
 /* The group is complete: its best set is kept at the beginning, if it is better than what stands there. */
@@ -229,7 +205,7 @@ static int pick_from_group(struct fitter *f, struct walk *w, struct hm_err *e)
 	group = &out->shares[w->from];
 	memcpy(&group[found], group, want * sizeof group[0]);
 	sum = topology_pick(f->n, group, found, want);
-	if (!picked_fit_quota(f, w, group)) /* cards of different sizes: those found first do */
+	if (!quota_allows(f, use_of_all(group, want))) /* cards of different sizes: those found first do */
 		memcpy(group, &group[found], want * sizeof group[0]);
 	if (!w->picked || sum > w->best) {
 		memmove(&out->shares[w->first], group, want * sizeof group[0]);
@@ -252,11 +228,11 @@ static int end_group(struct fitter *f, struct walk *w, struct hm_err *e)
 	} else if (found > 0) {
 		w->why->counts[REASON_NUMA] += (uint32_t)found;
 	}
-	forget_here(f, w, w->from);
+	forget_places(f, w->out, w->from);
 	w->from = w->first + (w->picked ? w->ask->count : 0);
 	w->out->count = w->from;
 	w->left = w->ask->count;
-	w->held = f->held;
+	w->found = (struct card_use) { 0 };
 	return 0;
 }
 
@@ -275,7 +251,7 @@ static int check_kind(struct fitter *f, const struct node_card *c)
 static int check_uuid_and_room(struct fitter *f, struct walk *w, struct card_share *share)
 {
 	const struct node_card *c = &f->n->cards[share->card];
-	struct card_use use = { 1, share->memory_mib, share->cores };
+	struct card_use use = use_of(share);
 	int why;
 
 	if (!wishes_take_uuid(&f->wishes, c))
@@ -356,44 +332,36 @@ static int find_cards(struct fitter *f, struct walk *w, struct hm_err *e)
 		return done;
 	if (w->left == 0)
 		done = end_group(f, w, e);
-	forget_here(f, w, w->from);
+	forget_places(f, w->out, w->from);
 	return done < 0 ? done : w->picked;
 }
 
 /* The container has its cards: they count for those after it. */
 static void settle(struct fitter *f, const struct walk *w)
 {
+	struct card_share *shares = &w->out->shares[w->first];
+	struct card_use all;
+
+	forget_places(f, w->out, w->first);
 	w->out->count = w->first + w->ask->count;
-	forget_here(f, w, w->first);
-	for (size_t i = w->first; i < w->out->count; i++) {
-		struct card_share *s = &w->out->shares[i];
+	for (uint32_t i = 0; i < w->ask->count; i++) {
+		struct card_share *s = &shares[i];
 		struct own_use *own = &f->own[s->card];
 
 		if (s->profile != NO_PROFILE) {
 			s->memory_mib = f->n->profiles[s->profile].memory_mib;
 			s->cores = f->n->profiles[s->profile].cores;
 		}
-		own->here = card_use_sum(own->here, (struct card_use) { 1, s->memory_mib, s->cores });
-		own->here_busy |= mig_place_bits(s->at);
-	}
-	for (size_t i = w->first; i < w->out->count; i++) {
-		struct own_use *own = &f->own[w->out->shares[i].card];
-		struct card_use before = held_of(own, (struct card_use) { 0 }), with;
-
-		if (own->here.slots == 0)
-			continue; /* its card stands there twice */
 		if (w->ask->kind == ASK_INIT)
-			own->peak = card_use_larger(own->peak, card_use_sum(own->together, own->here));
-		else
-			own->together = card_use_sum(own->together, own->here);
-		if (w->ask->kind != ASK_INIT)
-			own->together_busy |= own->here_busy;
-		own->here = (struct card_use) { 0 };
-		own->here_busy = 0;
-		with = held_of(own, own->here);
-		f->held.memory_mib += with.memory_mib - before.memory_mib;
-		f->held.cores += with.cores - before.cores;
+			continue;
+		own->use = card_use_sum(own->use, use_of(s));
+		own->busy |= mig_place_bits(s->at);
 	}
+	all = card_use_sum(f->sum, use_of_all(shares, w->ask->count));
+	if (w->ask->kind == ASK_INIT)
+		f->peak = card_use_larger(f->peak, all);
+	else
+		f->sum = all;
 }
 
 /* ---- what no preemption mends */
@@ -439,10 +407,10 @@ static int fit_container(struct fitter *f, uint32_t container, struct grant *out
 		.first = out->count,
 		.from = out->count,
 		.left = ask->count,
-		.held = f->held,
 	};
 	int done;
 
+	*why = (struct refusal) { .cards = (uint32_t)f->candidates };
 	if (ask->count > f->candidates && !(f->any_mig && f->wishes.takes_mig)) {
 		why->too_few_cards = why->unresolvable = true;
 		return 0;
@@ -460,7 +428,7 @@ static int fit_container(struct fitter *f, uint32_t container, struct grant *out
 static bool start_node(struct fitter *f, const struct node_state *n)
 {
 	f->n = n;
-	f->held = (struct card_use) { 0 };
+	f->sum = f->peak = (struct card_use) { 0 };
 	f->candidates = 0;
 	f->any_mig = false;
 	if (n->count == 0)
@@ -484,7 +452,6 @@ int fit_pod(struct fitter *f, const struct node_state *n, struct grant *out, str
 	out->count = 0;
 	if (!start_node(f, n))
 		return hm_err_set(e, HM_ENOMEM, "cards of a node");
-	why->cards = (uint32_t)f->candidates;
 	for (size_t i = 0; i < f->ask->count; i++) {
 		int done = f->ask->containers[i].count == 0 ? 1 : fit_container(f, (uint32_t)i, out, why, e);
 
