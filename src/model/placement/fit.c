@@ -22,7 +22,7 @@ struct own_use {
 struct fitter {
 	const struct pod_ask *ask;
 	struct wishes wishes;
-	struct quota_room room;
+	struct quota_amount room;
 	card_rank_fn *rank;
 	void *rank_arg;
 
@@ -79,14 +79,14 @@ void grant_fini(struct grant *g)
 int fitter_read(struct fitter *f, const struct pod_ask *ask, const char *card_policy, struct hm_err *e)
 {
 	f->ask = ask;
-	f->room = (struct quota_room) { 0 };
+	f->room = (struct quota_amount) { QUOTA_NO_LIMIT, QUOTA_NO_LIMIT };
 	f->rank = NULL;
 	return wishes_read(&ask->wishes, card_policy, &f->wishes, e);
 }
 
-void fitter_set_quota(struct fitter *f, const struct quota_room *room)
+void fitter_set_quota(struct fitter *f, struct quota_amount room)
 {
-	f->room = *room;
+	f->room = room;
 }
 
 void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg)
@@ -133,8 +133,7 @@ static bool quota_allows(const struct fitter *f, struct card_use more)
 {
 	struct card_use pod = card_use_larger(f->peak, card_use_sum(f->sum, more));
 
-	return (!f->room.memory_limited || pod.memory_mib <= f->room.memory_mib) &&
-	       (!f->room.cores_limited || pod.cores <= f->room.cores);
+	return quota_fits(f->room, (struct quota_amount) { pod.memory_mib, pod.cores });
 }
 
 /* ---- one card */

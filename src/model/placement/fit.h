@@ -1,8 +1,8 @@
-/* Does a pod fit on a node, and on which of its cards? HAMi's rules in HAMi's order, so that its
- * users see what they know; where those rules go wrong, the right thing.
+/* Does a pod fit on a node, and on which of its cards? HAMi's rules in HAMi's order, so that its users see what they
+ * know; where those rules go wrong, the right thing.
  *
  *     fitter_read(f, ask, policy, &e)     once for a pod
- *     fitter_set_quota(f, &room)
+ *     fitter_set_quota(f, room)
  *     fit_pod(f, node, &grant, &why, &e)  for each node
  *
  * Nothing is reserved. A fitter belongs to one thread; it allocates only while its buffers grow. */
@@ -18,13 +18,8 @@
 #include "model/placement/node_state.h"
 #include "model/placement/pod_ask.h"
 #include "model/placement/pod_use.h"
+#include "model/placement/quota.h"
 #include "model/placement/reasons.h"
-
-/* What the pod's namespace may still have; the pod's own holdings do not count as used. */
-struct quota_room {
-	bool memory_limited, cores_limited;
-	int64_t memory_mib, cores; /* negative: more is used than allowed */
-};
 
 /* The cards of each container, in the order chosen; containers in the order of the asks. */
 struct grant {
@@ -54,7 +49,8 @@ HM_DEFINE_AUTO(fitter, fitter_free);
 /* The next fit_pod calls are for this pod, which must live until then; no quota, no rank. card_policy: for pods without
  * a wish. -HM_EINVAL with HAMi's words for weights that cannot be read; -HM_ENOMEM. */
 int fitter_read(struct fitter *f, const struct pod_ask *ask, const char *card_policy, struct hm_err *e) HM_MUST_USE;
-void fitter_set_quota(struct fitter *f, const struct quota_room *room);
+/* What the pod's namespace has left (quotas_room); what the pod itself holds does not count as used. */
+void fitter_set_quota(struct fitter *f, struct quota_amount room);
 /* Instead of the policy's order (its filters stay). */
 void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg);
 

@@ -202,17 +202,11 @@ static const struct node_order *order_of(const struct placer *p, const struct po
 static int read_pod(struct placer *p, struct cluster *c, const struct pod_ask *ask, struct hm_err *e)
 {
 	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
-	struct quota_amount left = quotas_room(cluster_quotas(c), ask->name_space);
 	int err = fitter_read(p->fitter, ask, p->card_policy, e);
 
 	if (err < 0)
 		return err;
-	fitter_set_quota(p->fitter, &(struct quota_room) {
-					    .memory_limited = left.memory_mib != QUOTA_NO_LIMIT,
-					    .cores_limited = left.cores != QUOTA_NO_LIMIT,
-					    .memory_mib = left.memory_mib,
-					    .cores = left.cores,
-				    });
+	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
 	if (p->own != NULL && p->own->card_rank != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
 		fitter_set_rank(p->fitter, p->own->card_rank, p->own->arg);
 	return 0;

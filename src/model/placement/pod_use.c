@@ -7,9 +7,9 @@ static enum ask_kind kind_of(const enum ask_kind *kinds, size_t count, uint32_t 
 	return container < count ? kinds[container] : ASK_APP;
 }
 
-/* Of one card, NULL: of all, over the containers in their order. */
+/* Of one card, over the containers in their order. */
 static struct card_use use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				     size_t kind_count, bool init_done, const uint32_t *card)
+				     size_t kind_count, bool init_done, uint32_t card)
 {
 	struct card_use together = { 0 }, peak = { 0 };
 
@@ -18,7 +18,7 @@ static struct card_use use_over_life(const struct card_share *shares, size_t cou
 		struct card_use own = { 0 };
 
 		for (next = i; next < count && shares[next].container == shares[i].container; next++)
-			if (card == NULL || shares[next].card == *card)
+			if (shares[next].card == card)
 				own = card_use_sum(
 					own, (struct card_use) { 1, shares[next].memory_mib, shares[next].cores });
 		if (kind != ASK_INIT)
@@ -49,16 +49,10 @@ size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum
 			seen = shares[k].card == hold.card;
 		if (seen)
 			continue;
-		hold.use = use_over_life(shares, count, kinds, kind_count, init_done, &hold.card);
+		hold.use = use_over_life(shares, count, kinds, kind_count, init_done, hold.card);
 		if (hold.use.slots > 0)
 			out[n++] = hold;
 	}
 	qsort(out, n, sizeof out[0], by_card);
 	return n;
-}
-
-struct card_use pod_use_in_all(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-			       size_t kind_count, bool init_done)
-{
-	return use_over_life(shares, count, kinds, kind_count, init_done, NULL);
 }

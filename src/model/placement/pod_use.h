@@ -47,9 +47,4 @@ struct card_hold {
 size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
 		       bool init_done, struct card_hold *out);
 
-/* The same of all cards as one: what counts against the namespace's quota, at admission as well, where no card is known
- * yet. It may be less than the cards' amounts together, if init containers have other cards. */
-struct card_use pod_use_in_all(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-			       size_t kind_count, bool init_done);
-
 #endif

@@ -42,7 +42,7 @@ static void describe(const struct node_state *n, const struct pod_ask *ask, cons
 }
 
 static void expect(const char *what, const struct node_state *n, const struct pod_ask *ask, const char *policy,
-		   const struct quota_room *room, const char *want)
+		   const struct quota_amount *room, const char *want)
 {
 	hm_auto(fitter) *f = fitter_new();
 	hm_auto_grant g = { 0 };
@@ -56,7 +56,7 @@ static void expect(const char *what, const struct node_state *n, const struct po
 		int fits;
 
 		if (room != NULL)
-			fitter_set_quota(f, room);
+			fitter_set_quota(f, *room);
 		fits = fit_pod(f, n, &g, &why, &e);
 		assert_in_range(fits, 0, 1);
 		describe(n, ask, &g, &why, fits, &got);
