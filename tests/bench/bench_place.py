@@ -1,0 +1,27 @@
+"""What choosing a node costs as the cluster grows, without the scheduler around it: CPU time of place_pod."""
+import json
+import subprocess
+
+from figures import Figure, median
+
+CALLS = 300
+# nodes, candidates named, goal for p99 in microseconds. kube-scheduler names at most 500 of 5,000 nodes.
+SIZES = [(100, 100, None), (1000, 500, "<= 1000"), (5000, 500, "<= 1000"), (20000, 500, "<= 1000"), (5000, 5000, "<= 10000"),
+         (20000, 20000, None)]
+
+
+def run(context, nodes, candidates):
+    done = subprocess.run([str(context.build / "tests/place_bench"), str(nodes), str(candidates), str(CALLS)], check=True,
+                          capture_output=True, text=True, timeout=300)
+    return json.loads(done.stdout)
+
+
+def measure(context):
+    for nodes, candidates, goal in SIZES:
+        runs = [run(context, nodes, candidates) for _ in range(min(context.rounds, 5))]
+        of = f"place_{candidates}_of_{nodes}"
+        yield Figure(f"sched.{of}_p50_us", "us", median([r["p50_us"] for r in runs]))
+        yield Figure(f"sched.{of}_p99_us", "us", median([r["p99_us"] for r in runs]), goal=goal)
+        if candidates == 500 and nodes == 5000:
+            yield Figure("sched.node_bytes", "B", median([r["node_bytes"] for r in runs]))
+            yield Figure("sched.holding_bytes", "B", median([r["holding_bytes"] for r in runs]), goal="<= 1000")

@@ -1,0 +1,200 @@
+/* place_bench NODES CANDIDATES CALLS: what place_pod costs with CANDIDATES of NODES nodes of eight cards named,
+ * each card in use. A third of the calls fit on one card of one named node, a third fit nowhere, a third have several
+ * containers. Prints one line of JSON: microseconds of CPU time for each kind, and what the cluster takes of memory. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "core/num.h"
+#include "model/placement/place.h"
+
+enum { CARDS = 8, CARD_MIB = 40000, HELD_MIB = 35000, OPEN_EVERY = 500, LISTS = 16, KINDS = 3, MAX_CALLS = 100000 };
+
+static const char *const kinds[KINDS] = { "one", "none", "several" };
+
+static uint64_t dice(uint64_t below)
+{
+	static uint64_t s = 0x9e3779b97f4a7c15u;
+
+	s ^= s << 13;
+	s ^= s >> 7;
+	s ^= s << 17;
+	return s % below;
+}
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+static void name_node(char *out, size_t cap, uint64_t i)
+{
+	snprintf(out, cap, "gpu-node-%05llu.example.com", (unsigned long long)i);
+}
+
+static int add_node(struct cluster *c, uint64_t i)
+{
+	char name[64];
+	struct node_state *n;
+	struct hm_err e;
+
+	name_node(name, sizeof name, i);
+	n = node_state_new(name, cluster_texts(c));
+	for (unsigned k = 0; n != NULL && k < CARDS; k++) {
+		struct node_card card = { .count = 10,
+					  .memory_mib = CARD_MIB,
+					  .cores = 100,
+					  .index = k,
+					  .numa = (int32_t)k / 4,
+					  .healthy = true,
+					  .type = "NVIDIA A100-SXM4-40GB",
+					  .mode = "hami-core" };
+		snprintf(card.uuid, sizeof card.uuid, "GPU-%08llx-1111-4222-8333-%012x", (unsigned long long)i, k);
+		if (node_state_add_card(n, &card, &e) < 0)
+			return -1;
+	}
+	return n == NULL ? -1 : cluster_put_node(c, n, &e);
+}
+
+/* One holder on each card; every OPEN_EVERYth node has room for a share more on its last card. */
+static int add_holders(struct cluster *c, uint64_t i)
+{
+	char node[64], uuid[64], uid[64];
+	struct hm_err e;
+
+	name_node(node, sizeof node, i);
+	for (unsigned k = 0; k < CARDS; k++) {
+		bool open = i % OPEN_EVERY == 0 && k == CARDS - 1;
+		struct hold_share s = { .uuid = uuid, .memory_mib = open ? 1000 : HELD_MIB, .cores = 10 };
+		struct hold h = { .uid = uid,
+				  .name_space = k % 2 == 0 ? "team-a" : "team-b",
+				  .name = "trainer-0",
+				  .node = node,
+				  .state = HOLD_BOUND,
+				  .shares = &s,
+				  .share_count = 1 };
+		snprintf(uuid, sizeof uuid, "GPU-%08llx-1111-4222-8333-%012x", (unsigned long long)i, k);
+		snprintf(uid, sizeof uid, "%08llx-aaaa-4bbb-8ccc-%012x", (unsigned long long)i, k);
+		if (cluster_hold(c, &h, &e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Names as a request has them: copies, one of them an open node's. */
+static char **make_list(uint64_t nodes, uint64_t count)
+{
+	char **list = calloc(count, sizeof *list);
+	uint64_t first = dice(nodes), open = dice(count);
+
+	for (uint64_t i = 0; list != NULL && i < count; i++) {
+		char name[64];
+		uint64_t n = (first + i) % nodes;
+		if (count < nodes)
+			n = i == open             ? dice((nodes - 1) / OPEN_EVERY + 1) * OPEN_EVERY
+			    : n % OPEN_EVERY == 0 ? n + 1
+						  : n;
+		name_node(name, sizeof name, n);
+		list[i] = strdup(name);
+	}
+	return list;
+}
+
+static struct card_ask asks[KINDS][4] = {
+	{ { .kind = ASK_APP, .count = 1, .memory_mib = 20000, .cores = 20 } },
+	{ { .kind = ASK_APP, .count = 1, .memory_mib = 39500, .cores = 20 } },
+	{ { .kind = ASK_INIT, .count = 1, .memory_mib = 1000 },
+	  { .kind = ASK_APP, .count = 2, .memory_mib = 2000, .cores = 30 },
+	  { .kind = ASK_APP, .count = 1, .percent = 5 },
+	  { .kind = ASK_APP } },
+};
+static const size_t ask_counts[KINDS] = { 1, 1, 4 };
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double percentile(double *sorted, size_t n, unsigned p)
+{
+	return sorted[n * p / 100 < n ? n * p / 100 : n - 1];
+}
+
+static int measure(struct cluster *c, struct placer *p, char **lists[LISTS], uint64_t count, uint64_t calls)
+{
+	static double us[KINDS][MAX_CALLS], all[KINDS * MAX_CALLS];
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < calls; i++)
+		for (size_t k = 0; k < KINDS; k++) {
+			struct pod_ask ask = { .uid = "asked",
+					       .name_space = "team-a",
+					       .name = "asked",
+					       .containers = asks[k],
+					       .count = ask_counts[k] };
+			struct place_request r = { .ask = &ask,
+						   .names = (const char *const *)lists[i % LISTS],
+						   .count = count };
+			struct place_result out;
+			struct hm_err e;
+			double before = now_us();
+			int placed = place_pod(p, c, &r, &out, &e);
+			us[k][i] = all[n++] = now_us() - before;
+			if (placed != (k != 1)) {
+				fprintf(stderr, "place_bench: \"%s\" answered %d\n", kinds[k], placed);
+				return 1;
+			}
+		}
+	for (size_t k = 0; k < KINDS; k++) {
+		qsort(us[k], calls, sizeof us[k][0], by_value);
+		printf("\"%s_p50_us\": %.1f, \"%s_p99_us\": %.1f, ", kinds[k], percentile(us[k], calls, 50), kinds[k],
+		       percentile(us[k], calls, 99));
+	}
+	qsort(all, n, sizeof all[0], by_value);
+	printf("\"p50_us\": %.1f, \"p99_us\": %.1f, ", percentile(all, n, 50), percentile(all, n, 99));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t nodes, count, calls;
+	hm_auto(cluster) *c = cluster_new(1);
+	hm_auto(placer) *p = placer_new("binpack", "spread");
+	char **lists[LISTS];
+	size_t heap = mallinfo2().uordblks;
+	int failed;
+
+	if (argc != 4 || !num_u64_str(argv[1], 1000000, &nodes) || !num_u64_str(argv[2], nodes, &count) ||
+	    !num_u64_str(argv[3], MAX_CALLS, &calls) || count == 0 || calls == 0) {
+		fprintf(stderr, "usage: place_bench NODES CANDIDATES CALLS\n");
+		return 2;
+	}
+	for (uint64_t i = 0; i < nodes; i++)
+		if (add_node(c, i) < 0)
+			return 1;
+	size_t with_nodes = mallinfo2().uordblks;
+	for (uint64_t i = 0; i < nodes; i++)
+		if (add_holders(c, i) < 0)
+			return 1;
+	size_t with_holders = mallinfo2().uordblks;
+	for (size_t i = 0; i < LISTS; i++)
+		lists[i] = make_list(nodes, count);
+	printf("{\"nodes\": %llu, \"candidates\": %llu, ", (unsigned long long)nodes, (unsigned long long)count);
+	failed = measure(c, p, lists, count, calls);
+	printf("\"node_bytes\": %.0f, \"holding_bytes\": %.0f}\n", (double)(with_nodes - heap) / (double)nodes,
+	       (double)(with_holders - with_nodes) / (double)(nodes * CARDS));
+	for (size_t i = 0; i < LISTS; i++) {
+		for (uint64_t k = 0; k < count; k++)
+			free(lists[i][k]);
+		free(lists[i]);
+	}
+	return failed;
+}
