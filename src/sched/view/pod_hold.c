@@ -202,8 +202,10 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 {
 	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
 	const char *said = pod_annotation(pod, HAMI_POD_NODE);
+	struct hm_err own;
 	int err;
 
+	e = e != NULL ? e : &own;
 	*out = (struct pod_hold) { 0 };
 	if (node == NULL || node[0] == '\0' || said == NULL || strcmp(node, said) != 0 || pod_has_ended(pod))
 		return 0;

@@ -137,8 +137,10 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 {
 	const struct cJSON *meta = pod_member(pod, "metadata"), *spec = pod_member(pod, "spec");
 	const struct cJSON *init = pod_member(spec, "initContainers"), *apps = pod_member(spec, "containers");
+	struct hm_err own;
 	int err;
 
+	e = e != NULL ? e : &own;
 	*out = (struct pod_ask) { .uid = or_empty(pod_text(meta, "uid")),
 				  .name_space = or_empty(pod_text(meta, "namespace")),
 				  .name = or_empty(pod_text(meta, "name")) };

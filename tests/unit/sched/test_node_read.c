@@ -1,0 +1,197 @@
+#include "sched/view/node_read.h"
+
+#include "harness/sweep.h"
+#include "pod_json.h"
+
+static const struct node_rules rules = { "nvidia.com/gpu", NULL };
+
+#define NODE(annotations, allocatable)                                                                                 \
+	"{'metadata':{'name':'n1','labels':{'pool':'a','zone':'z1'},'annotations':{" annotations                       \
+	"}},'status':{'allocatable':{" allocatable "}}}"
+#define REGISTER(cards) "'hami.io/node-nvidia-register':'[" cards "]'"
+#define CARD(id, more)                                                                                                 \
+	"{\\'id\\':\\'" id "\\',\\'count\\':10,\\'devmem\\':81920,\\'devcore\\':100,"                                  \
+	"\\'type\\':\\'NVIDIA A100\\',\\'mode\\':\\'hami-core\\',\\'health\\':true" more "}"
+#define LATE ",\\'custominfo\\':{\\'binding\\':\\'late\\'}"
+#define OFFERED "'nvidia.com/gpu':'20'"
+
+static void cards_as_registered(void **state)
+{
+	hm_auto(cJSON) *tree = json_of(NODE(
+		REGISTER(CARD(
+			"GPU-a",
+			",\\'numa\\':1,\\'index\\':3") ",{\\'id\\':\\'GPU-b\\',\\'count\\':7,"
+						       "\\'devmem\\':40960,\\'devcore\\':100,\\'type\\':\\'NVIDIA "
+						       "A100\\',\\'mode\\':\\'mig\\',"
+						       "\\'migProfiles\\':[{\\'name\\':\\'1g.5gb\\',\\'memoryMB\\':"
+						       "4864,\\'core\\':14,\\'sliceCount\\':1,"
+						       "\\'placements\\':[{\\'start\\':0,\\'size\\':1},{\\'start\\':1,"
+						       "\\'size\\':1}]}]}") ","
+									    "'hami.io/"
+									    "node-nvidia-score':'[{\\'uuid\\':\\'GPU-"
+									    "a\\',\\'score\\':{\\'GPU-b\\':150}}]',"
+									    "'hami.io/device-cordon':'GPU-x, GPU-b'",
+		OFFERED));
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = NULL;
+
+	(void)state;
+	assert_int_equal(node_read(tree, &rules, texts, &n, NULL), 0);
+	assert_string_equal(n->name, "n1");
+	assert_int_equal(n->count, 2);
+	assert_string_equal(n->cards[0].uuid, "GPU-a");
+	assert_int_equal(n->cards[0].count, 10);
+	assert_int_equal(n->cards[0].memory_mib, 81920);
+	assert_int_equal(n->cards[0].cores, 100);
+	assert_int_equal(n->cards[0].numa, 1);
+	assert_int_equal(n->cards[0].index, 3);
+	assert_string_equal(n->cards[0].type, "NVIDIA A100");
+	assert_true(n->cards[0].healthy);
+	assert_false(n->cards[0].cordoned);
+	assert_false(n->cards[1].healthy); /* not said */
+	assert_true(n->cards[1].cordoned);
+	assert_true(n->cards[1].mig);
+	assert_int_equal(n->cards[1].profile_count, 1);
+	assert_string_equal(n->profiles[n->cards[1].first_profile].name, "1g.5gb");
+	assert_int_equal(n->profiles[n->cards[1].first_profile].memory_mib, 4864);
+	assert_int_equal(n->profiles[n->cards[1].first_profile].cores, 14);
+	assert_int_equal(n->profiles[n->cards[1].first_profile].place_count, 2);
+	assert_int_equal(node_state_pair_score(n, 0, 1), 150);
+	assert_false(n->late_binding);
+}
+
+static void late_only_where_every_card_says_so(void **state)
+{
+	static const struct {
+		const char *node;
+		bool late;
+	} rows[] = {
+		{ NODE(REGISTER(CARD("GPU-a", LATE) "," CARD("GPU-b", LATE)), OFFERED), true },
+		{ NODE(REGISTER(CARD("GPU-a", LATE) "," CARD("GPU-b", "")), OFFERED), false },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), false },
+	};
+	hm_auto(texts) *texts = texts_new();
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(cJSON) *tree = json_of(rows[i].node);
+		hm_auto(node_state) *n = NULL;
+
+		assert_int_equal(node_read(tree, &rules, texts, &n, NULL), 0);
+		assert_int_equal(n->late_binding, rows[i].late);
+	}
+}
+
+static void nodes_without_cards(void **state)
+{
+	static const struct {
+		const char *node, *selector;
+		int code;
+		const char *msg;
+	} rows[] = {
+		{ "{}", NULL, HM_EPROTO, "a node without a name" },
+		{ NODE("", OFFERED), NULL, HM_ENOTFOUND, "has no hami.io/node-nvidia-register" },
+		{ NODE(REGISTER(""), OFFERED), NULL, HM_ENOTFOUND, "hami.io/node-nvidia-register has no device" },
+		{ NODE("'hami.io/node-nvidia-register':''", OFFERED), NULL, HM_EPROTO, NULL },
+		{ NODE("'hami.io/node-nvidia-register':'{'", OFFERED), NULL, HM_EPROTO, NULL },
+		{ NODE(REGISTER(CARD("GPU-a", "") "," CARD("GPU-a", "")), OFFERED), NULL, HM_EINVAL,
+		  "hami.io/node-nvidia-register: card GPU-a is there twice" },
+		{ NODE(REGISTER(CARD("GPU-a", "")) ",'hami.io/node-nvidia-score':'x'", OFFERED), NULL, HM_EPROTO,
+		  NULL },
+		/* The plugin is away: the kubelet says 0. */
+		{ NODE(REGISTER(CARD("GPU-a", "")), "'nvidia.com/gpu':'0'"), NULL, HM_ENOTFOUND,
+		  "the kubelet offers no nvidia.com/gpu: its device plugin is away" },
+		{ NODE(REGISTER(CARD("GPU-a", "")), "'cpu':'8'"), NULL, HM_ENOTFOUND,
+		  "the kubelet offers no nvidia.com/gpu: its device plugin is away" },
+		{ NODE(REGISTER(CARD("GPU-a", "")), "'nvidia.com/gpu':'x'"), NULL, HM_ENOTFOUND, NULL },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), "pool=b", HM_ENOTFOUND, "is not selected by its labels" },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), "pool=a,gone=1", HM_ENOTFOUND, NULL },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), "pool=", HM_ENOTFOUND, NULL },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), "pool=a,zone==z1", 0, NULL },
+		{ NODE(REGISTER(CARD("GPU-a", "")), OFFERED), "", 0, NULL },
+	};
+	hm_auto(texts) *texts = texts_new();
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		const struct node_rules r = { "nvidia.com/gpu", rows[i].selector };
+		hm_auto(cJSON) *tree = json_of(rows[i].node);
+		hm_auto(node_state) *n = NULL;
+		struct hm_err e = { 0 };
+
+		if (node_read(tree, &r, texts, &n, &e) != -rows[i].code)
+			fail_msg("row %zu: %s", i, e.msg);
+		assert_true((n != NULL) == (rows[i].code == 0));
+		if (rows[i].msg != NULL)
+			assert_string_equal(e.msg, rows[i].msg);
+	}
+}
+
+static void selectors(void **state)
+{
+	static const char *const good[] = { "a=b", "a==b", "a=", "a=b,c/d=e" };
+	static const char *const bad[] = { "a", "=b", "a=b,,c=d", "a in (b)" };
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(node_selector_check(NULL, &e), 0);
+	assert_int_equal(node_selector_check("", &e), 0);
+	for (size_t i = 0; i < HM_COUNT(good); i++)
+		assert_int_equal(node_selector_check(good[i], &e), 0);
+	for (size_t i = 0; i < HM_COUNT(bad); i++)
+		assert_int_equal(node_selector_check(bad[i], &e), -HM_EINVAL);
+}
+
+static uint64_t print_of(const char *text, const char *selector)
+{
+	const struct node_rules r = { "nvidia.com/gpu", selector };
+	hm_auto(cJSON) *tree = json_of(text);
+
+	return node_read_print(tree, &r);
+}
+
+static void the_print_changes_with_the_cards_alone(void **state)
+{
+	const char *plain = NODE(REGISTER(CARD("GPU-a", "")), OFFERED);
+
+	(void)state;
+	assert_true(print_of(plain, NULL) ==
+		    print_of(NODE(REGISTER(CARD("GPU-a", "")) ",'hami.io/device-cordon':'GPU-a','x':'y'",
+				  "'nvidia.com/gpu':'9','cpu':'1'"),
+			     NULL));
+	assert_true(print_of(plain, NULL) != print_of(NODE(REGISTER(CARD("GPU-b", "")), OFFERED), NULL));
+	assert_true(print_of(plain, NULL) !=
+		    print_of(NODE(REGISTER(CARD("GPU-a", "")) ",'hami.io/node-nvidia-score':'[]'", OFFERED), NULL));
+	assert_true(print_of(plain, NULL) != print_of(NODE(REGISTER(CARD("GPU-a", "")), ""), NULL));
+	assert_true(print_of(plain, NULL) != print_of(plain, "pool=b"));
+	assert_true(print_of(plain, NULL) == print_of(plain, "pool=a"));
+}
+
+static int read_one(void *arg)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = NULL;
+
+	return texts == NULL ? -1 : node_read(arg, &rules, texts, &n, NULL);
+}
+
+static void memory_runs_out(void **state)
+{
+	hm_auto(cJSON) *tree = json_of(NODE(REGISTER(CARD("GPU-a", "") "," CARD("GPU-b", "")), OFFERED));
+
+	(void)state;
+	sweep_check("node", read_one, tree);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cards_as_registered),
+		cmocka_unit_test(late_only_where_every_card_says_so),
+		cmocka_unit_test(nodes_without_cards),
+		cmocka_unit_test(selectors),
+		cmocka_unit_test(the_print_changes_with_the_cards_alone),
+		cmocka_unit_test(memory_runs_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
