@@ -1,6 +1,5 @@
 #include "io/http_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,9 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/fmt.h"
 #include "core/link.h"
-#include "core/num.h"
+#include "io/tcp_listen.h"
 
 enum { SWEEP_MS = 500, BACKLOG = 64, ACCEPT_PAUSE_MS = 100 };
 
@@ -175,53 +173,6 @@ static void on_accept(void *arg, int events)
 	}
 }
 
-/* "host:port" with the host in brackets where it is IPv6. */
-static int parse_address(const char *text, struct sockaddr_storage *out, socklen_t *n, struct hm_err *e)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
-	const char *colon = strrchr(text, ':');
-	char host[64];
-	uint64_t port;
-
-	memset(out, 0, sizeof *out);
-	if (colon == NULL || (size_t)(colon - text) >= sizeof host || !num_u64_str(colon + 1, 65535, &port))
-		return hm_err_set(e, HM_EINVAL, "\"%s\" is not of the form ADDRESS:PORT", text);
-	hm_fmt(host, sizeof host, "%.*s", (int)(colon - text), text);
-	if (host[0] == '[' && colon > text + 1 && colon[-1] == ']') {
-		host[colon - text - 1] = '\0';
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons((uint16_t)port);
-		*n = sizeof *v6;
-		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1)
-			return 0;
-	} else {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons((uint16_t)port);
-		*n = sizeof *v4;
-		if (host[0] == '\0' || inet_pton(AF_INET, host, &v4->sin_addr) == 1)
-			return 0;
-	}
-	return hm_err_set(e, HM_EINVAL, "\"%s\": the address is neither IPv4 nor [IPv6]", text);
-}
-
-static int listen_at(struct http_server *s, const char *address, struct hm_err *e)
-{
-	struct sockaddr_storage to;
-	socklen_t n = 0;
-	int on = 1, r = parse_address(address, &to, &n, e);
-
-	if (r < 0)
-		return r;
-	s->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (s->fd < 0)
-		return hm_err_errno(e, errno, "%s", address);
-	setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (bind(s->fd, (struct sockaddr *)&to, n) < 0 || listen(s->fd, BACKLOG) < 0)
-		return hm_err_errno(e, errno, "%s", address);
-	return 0;
-}
-
 int http_server_new(struct loop *l, const char *address, const struct http_page *pages, size_t count, void *arg,
 		    struct http_server **out, struct hm_err *e)
 {
@@ -231,7 +182,7 @@ int http_server_new(struct loop *l, const char *address, const struct http_page 
 		return hm_err_set(e, HM_ENOMEM, "HTTP server");
 	*s = (struct http_server) { .loop = l, .pages = pages, .page_count = count, .arg = arg, .fd = -1 };
 	list_init(&s->connections);
-	if (listen_at(s, address, e) < 0 || loop_timer_new(l, on_sweep, s, &s->sweep, e) < 0 ||
+	if (tcp_listen(address, BACKLOG, &s->fd, e) < 0 || loop_timer_new(l, on_sweep, s, &s->sweep, e) < 0 ||
 	    loop_timer_new(l, on_resume, s, &s->resume, e) < 0 ||
 	    loop_fd_new(l, s->fd, LOOP_READ, on_accept, s, &s->ready, e) < 0)
 		return hm_err_wrap(e, "HTTP server");
@@ -255,11 +206,5 @@ void http_server_free(struct http_server *s)
 
 unsigned http_server_port(const struct http_server *s)
 {
-	struct sockaddr_storage at;
-	socklen_t n = sizeof at;
-
-	if (getsockname(s->fd, (struct sockaddr *)&at, &n) < 0)
-		return 0;
-	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-					      : ((struct sockaddr_in *)&at)->sin_port);
+	return tcp_port(s->fd);
 }

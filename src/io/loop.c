@@ -102,6 +102,11 @@ void loop_stop(struct loop *l)
 	event_base_loopbreak(l->base);
 }
 
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
+}
+
 static uint64_t read_clock_us(clockid_t id)
 {
 	struct timespec ts;

@@ -8,6 +8,7 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 
+struct event_base;
 struct loop;
 struct loop_fd;
 struct loop_timer;
@@ -22,6 +23,9 @@ int loop_run(struct loop *l, struct hm_err *e) HM_MUST_USE;
 /* Handles what is ready, waiting at most wait_ms for something; for tests. */
 int loop_run_once(struct loop *l, uint32_t wait_ms, struct hm_err *e) HM_MUST_USE;
 void loop_stop(struct loop *l);
+
+/* For libraries that bring events of their own (evhttp, TLS). */
+struct event_base *loop_base(struct loop *l);
 
 /* Monotonic time, read anew at each call. */
 uint64_t loop_now_ms(const struct loop *l);

@@ -1,0 +1,13 @@
+/* Listening TCP sockets. */
+#ifndef HM_IO_TCP_LISTEN_H
+#define HM_IO_TCP_LISTEN_H
+
+#include "core/err.h"
+
+/* address: "127.0.0.1:8080", ":8080" (every IPv4 address), "[::1]:8080"; port 0: any free one. *fd is the caller's; it
+ * does not block. -HM_EINVAL for an address that is none, -HM_EIO and others where it cannot be bound. */
+int tcp_listen(const char *address, int backlog, int *fd, struct hm_err *e) HM_MUST_USE;
+
+unsigned tcp_port(int fd); /* the port that a socket has; 0 where it has none */
+
+#endif
