@@ -8,7 +8,7 @@ import argparse
 import sys
 import xml.etree.ElementTree as ET
 
-OUTPUT_LINES = 60
+FIRST_LINES, LAST_LINES = 20, 40  # of a failure's output: the reason stands first, what led to it last
 
 
 def cases_of(path):
@@ -60,7 +60,9 @@ def main():
         if status == "failed":
             lines = text.strip().splitlines()
             print(f"FAILED: {name}")
-            print("\n".join("    " + line for line in lines[-OUTPUT_LINES:]))
+            if len(lines) > FIRST_LINES + LAST_LINES:
+                lines[FIRST_LINES:-LAST_LINES] = [f"[{len(lines) - FIRST_LINES - LAST_LINES} lines are left out]"]
+            print("\n".join("    " + line for line in lines))
     count = {s: sum(1 for c in cases if c[1] == s) for s in ("passed", "failed", "skipped")}
     tail = f", {count['skipped']} skipped" if count["skipped"] else ""
     print(f"{count['passed']} passed, {count['failed']} failed{tail}")

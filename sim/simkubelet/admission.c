@@ -23,6 +23,7 @@ struct admission {
 	size_t container, grant;
 	struct ids chosen;    /* for the grant in hand */
 	struct ids reusable;  /* "resource id" */
+	struct ids available; /* what the plugin was asked to choose from; its health now does not count */
 	struct ids preferred; /* the plugin's answer */
 	struct rpc_request *call;
 	bool answered;
@@ -42,6 +43,7 @@ static void let_go(struct admission *a)
 	a->pod = NULL;
 	ids_clear(&a->chosen);
 	ids_clear(&a->reusable);
+	ids_clear(&a->available);
 	ids_clear(&a->preferred);
 }
 
@@ -322,11 +324,12 @@ static bool is_free(const struct admission *a, const struct device *d)
 	return d->healthy && !ids_has(&a->chosen, d->id) && !in_use(a->node, grant_of(a)->resource, d->id);
 }
 
-static void choose_any(struct admission *a, const struct plugin *p)
+/* Of `ids`, those that are available, as many as are wanted. */
+static void choose_of(struct admission *a, const struct ids *ids)
 {
-	for (size_t i = 0; i < p->device_count && a->chosen.count < grant_of(a)->wanted; i++) {
-		if (is_free(a, &p->devices[i]))
-			ids_add(&a->chosen, p->devices[i].id);
+	for (size_t i = 0; i < ids->count && a->chosen.count < grant_of(a)->wanted; i++) {
+		if (ids_has(&a->available, ids->list[i]))
+			ids_add(&a->chosen, ids->list[i]);
 	}
 }
 
@@ -347,41 +350,31 @@ static void on_preferred(void *arg, const uint8_t *msg, size_t n)
 static void on_preferred_end(void *arg, int status, const char *text)
 {
 	struct admission *a = arg;
-	const struct plugin *p;
 	struct hm_err e;
 
 	a->call = NULL;
 	if (a->pod == NULL)
 		return;
 	describe(&e, status, text);
-	p = plugins_find(a->node, grant_of(a)->resource);
-	if (status != RPC_OK || !a->answered || p == NULL) {
+	if (status != RPC_OK || !a->answered) {
 		reject(a, "device plugin GetPreferredAllocation rpc failed with err: ",
 		       status != RPC_OK ? e.msg : a->failure.msg);
 		return;
 	}
-	/* Unknown and taken ids in the answer are ignored. */
-	for (size_t i = 0; i < a->preferred.count && a->chosen.count < grant_of(a)->wanted; i++) {
-		const struct device *d = plugin_device(p, a->preferred.list[i]);
-
-		if (d != NULL && is_free(a, d))
-			ids_add(&a->chosen, d->id);
-	}
-	choose_any(a, p);
+	choose_of(a, &a->preferred); /* what is unknown or taken is ignored */
+	choose_of(a, &a->available);
 	allocate(a);
 }
 
-static void ask_preferred(struct admission *a, const struct plugin *p)
+static void ask_preferred(struct admission *a)
 {
 	V1beta1__ContainerPreferredAllocationRequest one = V1BETA1__CONTAINER_PREFERRED_ALLOCATION_REQUEST__INIT;
 	struct ids available = { 0 };
 	hm_auto_str msg = { 0 };
 
-	ids_copy(&available, &a->chosen);
-	for (size_t i = 0; i < p->device_count; i++) {
-		if (is_free(a, &p->devices[i]))
-			ids_append(&available, p->devices[i].id);
-	}
+	ids_copy(&available, &a->available);
+	for (size_t i = 0; i < a->chosen.count; i++)
+		ids_append(&available, a->chosen.list[i]);
 	ids_shuffle(&available);
 	one.available_deviceids = available.list;
 	one.n_available_deviceids = available.count;
@@ -398,10 +391,10 @@ static void choose(struct admission *a)
 	const struct grant *g = grant_of(a);
 	const struct plugin *p = plugins_find(a->node, g->resource);
 	hm_auto_str key = { 0 };
-	size_t available = 0;
 	struct hm_err why;
 
 	ids_clear(&a->chosen);
+	ids_clear(&a->available);
 	if (p == NULL || plugin_healthy(p) == 0) {
 		hm_err_set(&why, HM_EAGAIN, "no healthy devices present; cannot allocate unhealthy devices %s",
 			   g->resource);
@@ -413,19 +406,21 @@ static void choose(struct admission *a)
 		if (a->chosen.count < g->wanted && ids_has(&a->reusable, str_text(&key)))
 			ids_add(&a->chosen, p->devices[i].id);
 	}
-	for (size_t i = 0; i < p->device_count; i++)
-		available += is_free(a, &p->devices[i]);
-	if (a->chosen.count + available < g->wanted) {
+	for (size_t i = 0; i < p->device_count; i++) {
+		if (is_free(a, &p->devices[i]))
+			ids_append(&a->available, p->devices[i].id);
+	}
+	if (a->chosen.count + a->available.count < g->wanted) {
 		hm_err_set(&why, HM_ELIMIT,
 			   "requested number of devices unavailable for %s. Requested: %llu, Available: %zu",
-			   g->resource, (unsigned long long)(g->wanted - a->chosen.count), available);
+			   g->resource, (unsigned long long)(g->wanted - a->chosen.count), a->available.count);
 		reject(a, "", why.msg);
 	} else if (a->chosen.count == g->wanted) {
 		allocate(a);
 	} else if (p->wants_preferred) {
-		ask_preferred(a, p);
+		ask_preferred(a);
 	} else {
-		choose_any(a, p);
+		choose_of(a, &a->available);
 		allocate(a);
 	}
 }

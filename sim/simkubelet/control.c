@@ -264,6 +264,7 @@ static cJSON *container_status(const struct container *c)
 
 	cJSON_AddStringToObject(o, "name", c->name);
 	cJSON_AddBoolToObject(o, "init", c->init);
+	cJSON_AddBoolToObject(o, "asks", c->grant_count > 0);
 	cJSON_AddStringToObject(o, "state", container_state_name(c->state));
 	cJSON_AddNumberToObject(o, "pid", c->pid);
 	cJSON_AddNumberToObject(o, "restarts", c->starts > 0 ? c->starts - 1 : 0);
@@ -286,6 +287,7 @@ static cJSON *pod_status(const struct pod *p)
 	cJSON_AddStringToObject(o, "namespace", p->pod_namespace);
 	cJSON_AddStringToObject(o, "uid", p->uid);
 	cJSON_AddStringToObject(o, "phase", pod_phase_name(p->phase));
+	cJSON_AddBoolToObject(o, "admitted", p->started);
 	cJSON_AddStringToObject(o, "reason", p->reason == NULL ? "" : p->reason);
 	cJSON_AddStringToObject(o, "message", p->message == NULL ? "" : p->message);
 	for (size_t i = 0; i < p->container_count; i++)
@@ -302,6 +304,7 @@ static int command_status(struct conn *c, const struct json_at *at, struct hm_er
 
 	(void)at, (void)e;
 	cJSON_AddBoolToObject(o, "kubelet", n->kubelet_up);
+	cJSON_AddBoolToObject(o, "readmitting", n->readmitting);
 	LIST_FOR_EACH (&n->plugins, it) {
 		const struct plugin *p = HM_CONTAINER(it, struct plugin, link);
 		cJSON *r = cJSON_AddObjectToObject(resources, p->resource);

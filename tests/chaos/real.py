@@ -12,7 +12,7 @@ from node.real import CLUSTER, RealNode
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"]
 
 # What a kubelet says that restarted and looked at its pods in the moment in which the agent was dead, or NVML said that the
-# card is broken.
+# card is broken. It may do so in the round after its restart.
 SICK = ["no healthy devices present", "previously allocated devices are no longer healthy"]
 
 
@@ -46,7 +46,7 @@ class ChaosRealNode(HamiDeployed):
         return pod["status"].get("phase") == "Running" and len(states) == len(pod["spec"]["containers"]) and \
             all("running" in s["state"] for s in states)
 
-    def was_cut_off(self, name):
+    def was_cut_off(self, name, _faults):
         status = self.pod(name)["status"]
         words = ["code = Canceled", "code = Unavailable", *SICK]
         return status.get("phase") == "Failed" and any(word in status.get("message", "") for word in words)
@@ -70,11 +70,17 @@ class ChaosRealNode(HamiDeployed):
             self.simctl("gpu", str(card), "nvml-error", call, "0")
         self.broken = ()
 
-    def story(self):
-        status = {n: self.pod(n)["status"] for n in sorted(self.pods) if not self.all_ready(n)}
-        bad = {n: [s.get(k) for k in ("phase", "reason", "message")] + [c["state"] for c in s.get("containerStatuses", [])]
-               for n, s in status.items()}
-        return f"{bad}\nthe agent:\n" + self.agent_log.read_text()[-4000:]
+    @staticmethod
+    def is_calm():
+        """A card that is sick still shows in the pods."""
+        return True
+
+    def unwell(self, names):
+        for name in (n for n in sorted(names) if not self.all_ready(n) or not self.is_finished(n)):
+            s = self.pod(name)["status"]
+            words = [name, *(s.get(k) for k in ("phase", "reason", "message")), str([c["state"] for c in s.get("containerStatuses", [])]),
+                     f"bind-phase {self.annotations(name).get(PHASE)}"]
+            yield " ".join(filter(None, words))
 
     # --- faults ---------------------------------------------------------------------------------------------------------------
     def faults(self):

@@ -2,31 +2,51 @@
 import signal
 import time
 
-from node.base import wait_until
 from node.hami import PHASE, TO_ALLOCATE, HamiNode, api_server
 
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetMinorNumber"]
 
-# What a restarted kubelet says of a pod whose container was restarted before and whose card NVML calls broken now.
-SICK = ["no healthy devices present", "previously allocated devices are no longer healthy"]
+ENDED, KUBELET, NVML = {"agent killed", "agent asked to end"}, {"kubelet restarted"}, {"NVML error"}
+
+# Each way in which the kubelet gives up a pod that no agent can help: its words, whether it had admitted the pod before
+# (else it is in the middle of its calls; then "several": behind the first of them), and the faults without which it
+# does not happen: one of each set.
+REJECTIONS = [
+    ("code = Canceled", "calls", [ENDED]),
+    ("code = Unavailable", "calls", [ENDED]),
+    ("has been stopped", "calls", [ENDED]),
+    ("no healthy devices present", "several", [ENDED | NVML]),
+    ("requested number of devices unavailable", "several", [NVML]),
+    # A restarted kubelet looks at its pods, soon, and the agent is not back yet or has no card that is well.
+    ("no healthy devices present", "admitted", [KUBELET, ENDED | NVML]),
+]
 
 
 class ChaosNode(HamiNode):
     away = False
     broken = ()
-    was_broken = False  # in the round that ends with heal()
 
     def all_ready(self, name):
         pod = self.pod(name)
         return pod["phase"] == "Running" and all(c["state"] == "running" for c in pod["containers"] if not c.get("init"))
 
-    def was_cut_off(self, name):
-        """Rejected because the connection to the agent broke in the middle of a call, or because a kubelet that restarted
-        found the cards of an agent that restarted too, while NVML said that they are broken. For no other reason."""
+    def was_cut_off(self, name, faults):
+        """Rejected in a way for which one of these faults must have happened, and did."""
         pod = self.pod(name)
-        words = ["code = Canceled", "code = Unavailable", *(SICK if self.was_broken else [])]
-        return pod["phase"] == "Failed" and pod["reason"] == "UnexpectedAdmissionError" and \
-            any(word in pod["message"] for word in words)
+        if (pod["phase"], pod["reason"]) != ("Failed", "UnexpectedAdmissionError"):
+            return False
+        several = sum(1 for c in pod["containers"] if c["asks"]) > 1
+        when = {"admitted"} if pod["admitted"] else {"calls", "several"} if several else {"calls"}
+        return any(words in pod["message"] and at in when and all(faults & one for one in needed) for words, at, needed in REJECTIONS)
+
+    def unwell(self, names):
+        """One line for each: what the kubelet says of it, and the API."""
+        pods = {p["name"]: p for p in self.status()["pods"]}
+        for name in (n for n in sorted(names) if n not in pods or not self.all_ready(n) or not self.is_finished(n)):
+            p = pods.get(name, {})
+            states = {c["name"]: " ".join(filter(None, (c["state"], c["message"]))) for c in p.get("containers", [])}
+            yield " ".join(filter(None, (name, p.get("phase", "is not there"), p.get("reason"), p.get("message"), str(states),
+                                         f"bind-phase {self.annotations(name).get(PHASE)}")))
 
     def is_finished(self, name):
         marks = self.annotations(name)
@@ -39,15 +59,15 @@ class ChaosNode(HamiNode):
         self.api.faults.clear()
         for card, call in self.broken:
             self.simctl("gpu", str(card), "nvml-error", call, "0")
-        self.was_broken, self.broken = bool(self.broken), ()
-        # A card that was sick is so until it has been well for a while: not into the next round.
-        whole = len(self.uuids()) * self.split
-        wait_until("every card is well again", 60, lambda: self.allocatable() == whole, every=0.05)
+        self.broken = ()
 
-    def story(self):
-        """The kubelet's view of pods that are not well, and the agent's last words."""
-        bad = [p for p in self.status()["pods"] if not self.all_ready(p["name"])]
-        return f"{bad}\nthe agent:\n" + self.agent_log.read_text()[-4000:]
+    def is_calm(self):
+        """No fault goes on into the next round: every card is well (a sick one is so until it has been well for a while),
+        and a restarted kubelet has looked at its pods."""
+        self.must_live()
+        status = self.status()
+        whole = len(self.uuids()) * self.split
+        return not status["readmitting"] and status["resources"].get(self.resource, {}).get("allocatable") == whole
 
     def start_agent(self, *flags, **kw):
         super().start_agent("--health-recovery-seconds=1", *flags, **kw)
@@ -56,7 +76,7 @@ class ChaosNode(HamiNode):
     def faults(self):
         return {
             "agent killed": (4, self.kill_agent),
-            "agent asked to end": (2, lambda r: self.again(signal.SIGTERM)),
+            "agent asked to end": (2, self.ask_agent_to_end),
             "kubelet restarted": (2, lambda r: self.restart_kubelet()),
             "API server away": (2, self.api_away),
             "API connections cut": (2, lambda r: self.api.cut()),
@@ -64,11 +84,18 @@ class ChaosNode(HamiNode):
             "NVML error": (2, self.nvml_error),
         }
 
-    def again(self, signo):
-        self.stop_agent(signo)
+    def must_live(self):
+        """It ends by our hand only: else what the kubelet rejects meanwhile would be taken for our doing."""
+        assert self.agent.poll() is None, f"the agent ended by itself with {self.agent.poll()}: {self.agent_log.read_text()[-2000:]}"
+
+    def ask_agent_to_end(self, _r):
+        self.must_live()
+        code = self.stop_agent(signal.SIGTERM)
+        assert code in (0, -signal.SIGTERM), f"asked to end, the agent ended with {code}"  # the signal's: before it was ready
         self.start_agent()
 
     def kill_agent(self, r):
+        self.must_live()
         self.stop_agent(signal.SIGKILL)
         time.sleep(r.choice([0, 0, 0.01, 0.1]))
         self.start_agent()

@@ -47,6 +47,15 @@ def test_report_counts_every_case_once_and_names_what_failed(report):
         assert line in text.splitlines()
 
 
+def test_report_shows_the_reason_and_the_end_of_a_long_failure(report):
+    lines = ["&#10;".join(f"line {i}" for i in range(n)) for n in (60, 61)]
+    cases = "".join(f'<testcase name="{i}" classname="{i}"><failure message="{text}"/></testcase>' for i, text in enumerate(lines))
+    _, text = report("c.xml", **{"c.xml": f"<testsuite>{cases}</testsuite>"})
+    whole, _, cut = text.partition("FAILED: 1")
+    assert whole.count("    line ") == 60
+    assert "line 19\n    [1 lines are left out]\n    line 21\n" in cut
+
+
 def test_report_of_good_results(report):
     good = '<testsuite><testcase name="a" classname="a" status="run"/></testsuite>'
     assert report("c.xml", **{"c.xml": good}) == (0, "1 passed, 0 failed\n")
