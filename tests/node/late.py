@@ -63,8 +63,7 @@ def claim_of(node, name, container="c"):
 
 
 def events(node, name):
-    return [o["message"] for (plural, _, _), o in node.api.objects.items()
-            if plural == "events" and o.get("involvedObject", {}).get("name") == name]
+    return [o["message"] for o in node.api.all("events") if o["involvedObject"].get("name") == name]
 
 
 def restart_agent(node, *flags, signo=signal.SIGKILL):

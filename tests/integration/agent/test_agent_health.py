@@ -314,7 +314,7 @@ def test_the_node_says_which_cards_are_sick(health, short_tmp):
             return json.loads(api.objects["nodes", None, "node-1"]["metadata"]["annotations"].get(key, "null"))
 
         def events(reason):
-            return [o for (kind, *_), o in list(api.objects.items()) if kind == "events" and o.get("reason") == reason]
+            return [o for o in api.all("events") if o["reason"] == reason]
 
         wait_until("registered", 10, lambda: noted(REGISTER))
         assert noted(HEALTH) is None

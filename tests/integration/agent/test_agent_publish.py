@@ -112,7 +112,7 @@ def test_written_once_and_left_alone(cluster, start, kubelet):
     patch = json.loads(cluster.patches()[0].body)
     assert patch == {"metadata": {"uid": node["metadata"]["uid"], "annotations": {REGISTER: cluster.annotations()[REGISTER]}}}
     assert cluster.annotations()[HANDSHAKE].startswith("Requesting_") and cluster.annotations()["other"] == "kept"
-    cluster.make_node(**{**cluster.annotations(), "other": "changed"})  # the Node's own life
+    cluster.api.edit("nodes", None, NODE, metadata={"annotations": {"other": "changed"}})  # the Node's own life
     assert settled(cluster) == 1
     agent.stop()
     assert cluster.register() == registered(True, True), "nothing is taken away at the end"
@@ -348,6 +348,5 @@ def test_late_binding_that_cannot_work_is_said_loudly(cluster, start):
     cluster.tell_runtime("docker://29.1.0")
     agent = start()
     wait_until("said", 10, lambda: "LATE BINDING NEEDS CDI" in agent.log())
-    wait_until("the event", 10, lambda: any(o["reason"] == "NoCDI" for (plural, _, _), o in cluster.api.objects.items()
-                                            if plural == "events"))
+    wait_until("the event", 10, lambda: any(o["reason"] == "NoCDI" for o in cluster.api.all("events")))
     cluster.wait_register(registered(True, True))

@@ -198,8 +198,7 @@ def test_a_bad_config_json_keeps_what_it_said_before(hami, kubelet, cluster):
     hami.node_config.set('{"nodeconfig": [{"name": "%s", "libcudaloglevel": 1}]}' % NODE)
     said = "config.json: line 1: nodeconfig[0].libcudaloglevel: 1 is not a text"
     wait_until("refused", 5, lambda: said in hami.log() and "is refused" in hami.log())
-    wait_until("an event", 5, lambda: any(o["reason"] == "ConfigurationRefused" for key, o in cluster.objects.items()
-                                          if key[0] == "events"))
+    wait_until("an event", 5, lambda: any(o["reason"] == "ConfigurationRefused" for o in cluster.all("events")))
     time.sleep(0.5)
     assert hami.register() == good
 

@@ -52,8 +52,7 @@ class ClassicNode(HamiNode):
 
     def knows(self, manifest):
         """Until the agent's watch has told all pods."""
-        wait_until("the agent knows the pods", 20, lambda: metric(self, "hami_agent_pods") ==
-                   sum(plural == "pods" for plural, _, _ in list(self.api.objects)))
+        wait_until("the agent knows the pods", 20, lambda: metric(self, "hami_agent_pods") == len(self.api.all("pods")))
         return manifest
 
     def said(self, text):

@@ -30,8 +30,7 @@ def node():
 
 
 def events(node, name, reason):
-    return [o for (plural, _, _), o in list(node.api.objects.items())
-            if plural == "events" and o.get("involvedObject", {}).get("name") == name and o.get("reason") == reason]
+    return [o for o in node.api.all("events") if o["involvedObject"].get("name") == name and o["reason"] == reason]
 
 
 def health(node):

@@ -18,7 +18,7 @@ def message(m):
 def told(node):
     """What our agent said, in the recorded form."""
     exit_code = node.wait_ready()
-    got = {"events": [event(tree) for (plural, _, _), tree in node.api.objects.items() if plural == "events"]}
+    got = {"events": [event(tree) for tree in node.api.all("events")]}
     if exit_code is not None:
         return {**got, "exit_code": exit_code}
     annotations = {k: json.loads(v) for k, v in node.annotations().items()}

@@ -210,6 +210,11 @@ class ApiServer:
             self.changed.notify_all()
             return tree
 
+    def all(self, plural):
+        """As they are now, whole: others make some meanwhile."""
+        with self.lock:
+            return [o for (p, _, _), o in self.objects.items() if p == plural]
+
     def edit(self, plural, namespace, name, **patch):
         """A merge patch of our own, in one step: others patch the same object meanwhile."""
         with self.lock:

@@ -5,14 +5,10 @@ import re
 from api_server import status
 
 
-def events_of(api):
-    return [o for (plural, _, _), o in api.objects.items() if plural == "events"]
-
-
 def test_the_same_event_is_counted(api, start):
     tool = start("--for-ms=1500", "event", "default", "pod-a", "uid-1", "5")
     stats = tool.end()
-    (event,) = events_of(api)
+    (event,) = api.all("events")
     assert event["count"] == 5 and stats["sent"] == 1 and stats["merged"] == 4
     assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "pod-a", "uid": "uid-1"}
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "Tested", 'message "0"')
@@ -24,13 +20,13 @@ def test_the_same_event_is_counted(api, start):
 def test_a_burst_is_cut(api, start):
     tool = start("--for-ms=3000", "event", "default", "pod-a", "uid-1", "40", "40")
     stats = tool.end()
-    assert len(events_of(api)) == 25 and stats["limited"] == 15 and stats["sent"] == 25
+    assert len(api.all("events")) == 25 and stats["limited"] == 15 and stats["sent"] == 25
 
 
 def test_of_a_node(api, start):
     tool = start("--for-ms=1500", "event", "", "n1", "uid-1", "1")
     tool.end()
-    (event,) = events_of(api)
+    (event,) = api.all("events")
     assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
     assert api.requests[0].path == "/api/v1/namespaces/default/events"
 
@@ -40,7 +36,7 @@ def test_count_by_patch(api, start):
     api.fault(status(503), when=lambda h: h.command == "POST")
     tool = start("--for-ms=6000", "event", "default", "pod-a", "uid-1", "3")
     stats = tool.end()
-    (event,) = events_of(api)
+    (event,) = api.all("events")
     assert event["count"] == 3 and stats["sent"] == 1 and stats["POST 503"] == 1
 
 
