@@ -120,8 +120,10 @@ class Chaos:
 
     def run(self, faults, a_round=25):
         """So many faults in all; then nothing may be left."""
-        while sum(self.done.values()) < faults:
-            self.round(min(a_round, faults - sum(self.done.values())))
+        while (done := sum(self.done.values())) < faults:
+            if done > 0 and done % 1000 < a_round:
+                self.say(f"{time.strftime('%H:%M')} {done} faults, {self.number} pods, {self.checks} looks inside")
+            self.round(min(a_round, faults - done))
         while self.placed:
             self.delete()
         self.wait("nothing is left", self.node.no_leftovers)
