@@ -155,7 +155,7 @@ static void what_an_ask_needs(void **state)
 		struct card_ask ask;
 		int32_t card_mib;
 		uint16_t milli;
-	} cases[] = {
+	} asks[] = {
 		{ { .memory_mib = 8000 }, 16000, 500 },
 		{ { .memory_mib = 1 }, 16000, 1 },
 		{ { .memory_mib = 8001 }, 16000, 501 },
@@ -170,9 +170,9 @@ static void what_an_ask_needs(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < HM_COUNT(cases); i++)
-		if (card_ask_milli(&cases[i].ask, cases[i].card_mib) != cases[i].milli)
-			fail_msg("%zu: %u", i, card_ask_milli(&cases[i].ask, cases[i].card_mib));
+	for (size_t i = 0; i < HM_COUNT(asks); i++)
+		if (card_ask_milli(&asks[i].ask, asks[i].card_mib) != asks[i].milli)
+			fail_msg("%zu: %u", i, card_ask_milli(&asks[i].ask, asks[i].card_mib));
 }
 
 /* The division by multiplication, for all that may come. */
