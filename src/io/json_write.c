@@ -39,14 +39,30 @@ bool json_can_say(const char *p)
 	return true;
 }
 
+/* Bytes from p on that stand for themselves: most texts are nothing else. */
+static size_t plain_bytes(const char *p)
+{
+	size_t n = 0;
+
+	while (p[n] >= 0x20 && p[n] < 0x7f && p[n] != '"' && p[n] != '\\')
+		n++;
+	return n;
+}
+
 void json_add_text(struct str *out, const char *text)
 {
 	const char *p = text;
 
 	str_addc(out, '"');
-	while (*p != '\0') {
-		unsigned n = json_char_bytes(p);
+	for (;;) {
+		size_t plain = plain_bytes(p);
+		unsigned n;
 
+		str_add_n(out, p, plain);
+		p += plain;
+		if (*p == '\0')
+			break;
+		n = json_char_bytes(p);
 		if (n == 0) {
 			str_add(out, "\xef\xbf\xbd");
 			n = 1;
