@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "harness/unit.h"
 
 /* A copy whose end is the end of its memory: what reads beyond it is seen by the sanitizers. */
@@ -171,20 +172,19 @@ static void test_walk(void **state)
 {
 	struct copy c = copy_of("{\"skip\":{\"x\":[1,{}]},\"n\\u0061mes\":[\"a\",\"b\"],\"none\":null,\"last\":\"z\"}");
 	struct json_scan s = json_scan_of(c.text, c.n);
-	char seen[64] = "", *key, *text;
+	hm_auto_str seen = { 0 };
+	char *key;
 	struct hm_err e;
 
 	(void)state;
 	assert_int_equal(json_scan_kind(&s), JSON_OBJECT);
 	assert_true(json_scan_object(&s));
 	while (json_scan_member(&s, &key)) {
-		strncat(seen, key, sizeof seen - strlen(seen) - 1);
+		str_add(&seen, key);
 		if (strcmp(key, "names") == 0) {
 			assert_true(json_scan_array(&s));
-			while (json_scan_item(&s)) {
-				text = json_scan_text(&s);
-				strncat(seen, text, sizeof seen - strlen(seen) - 1);
-			}
+			while (json_scan_item(&s))
+				str_add(&seen, json_scan_text(&s));
 		} else if (strcmp(key, "skip") == 0) {
 			struct piece p = json_scan_skip(&s);
 
@@ -194,7 +194,7 @@ static void test_walk(void **state)
 		}
 	}
 	assert_int_equal(json_scan_finish(&s, &e), 0);
-	assert_string_equal(seen, "skipnamesabnonelast");
+	assert_string_equal(str_text(&seen), "skipnamesabnonelast");
 	free(c.text);
 }
 
