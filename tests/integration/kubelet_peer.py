@@ -264,7 +264,8 @@ class Agent:
     def start(self, *flags, env=()):
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(self.arguments(flags), stderr=log, stdout=log,
-                                        env={**os.environ, "FILE_NVML": str(self.nvml), **dict(env)})
+                                        env={**os.environ, "FILE_NVML": str(self.nvml),
+                                             "HOOK_PATH": str(self.folder / "hook"), **dict(env)})
         log.close()
         return time.monotonic()
 

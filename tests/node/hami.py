@@ -30,6 +30,7 @@ class HamiNode(SimulatedNode):
     def __init__(self, folder, split=10, name="node1", **kw):
         super().__init__(folder, **kw)
         self.name, self.split = name, split
+        self.hook = self.folder / "hook"  # HAMi's folder is <hook>/vgpu, where there is one; not this machine's
         self.api = None
         self.kubeconfig = self.folder / "kubeconfig"
 
@@ -55,7 +56,7 @@ class HamiNode(SimulatedNode):
 
     def start_agent(self, *flags, env=None, binding="late"):
         super().start_agent("--mode=hami", f"--kubeconfig={self.kubeconfig}", f"--node-name={self.name}",
-                            f"--device-split-count={self.split}", *flags, env=env, binding=binding)
+                            f"--device-split-count={self.split}", f"--hook-path={self.hook}", *flags, env=env, binding=binding)
 
     def node_annotations(self):
         return self.api.objects["nodes", None, self.name]["metadata"]["annotations"]

@@ -8,8 +8,9 @@ import tempfile
 import time
 import urllib.request
 
-from node.base import MIB, wait_until
+from node.base import MIB, Pod, wait_until
 from node.hami import LOCK, HamiNode, serve_hami
+from node.scenarios import SHELL
 
 
 class LateNode(HamiNode):
@@ -28,6 +29,29 @@ def check(node, name, shares, container="c"):
     """shares: [(uuid, MiB), ...]: exactly these cards, each with this total."""
     got = {d["uuid"]: d["total"] for d in seen(node, name, container)["devices"]}
     assert got == {uuid: mib * MIB for uuid, mib in shares}, (name, container)
+
+
+def check_license(node, place):
+    """What HAMi's image may bring besides, as a container sees it: read-only, each only where the node has it."""
+    says = SHELL + ["cat /tmp/license; echo x >/tmp/license || echo kept; vgpuvalidator; ls /usr/bin/vgpuvalidator; exec sleep 1000"]
+    folder, cards = node.hook / "vgpu", node.uuids()
+
+    def said(name):
+        place(Pod.one(name, says), [[(cards[0], 700, 0)]])
+        node.wait_running([name], seconds=20)
+        return wait_until(f"{name} says what it has", 20, lambda: "vgpuvalidator" in node.output(name) and node.output(name))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        (folder / "license").write_text("license of the test\n")
+        out = said("licensed")
+        assert "license of the test" in out and "kept" in out and "validated" not in out
+        (folder / "vgpuvalidator").write_text("#!/bin/sh\necho validated\n")
+        (folder / "vgpuvalidator").chmod(0o755)
+        assert "license of the test\n" in (out := said("validated")) and "\nvalidated\n" in out
+    finally:
+        for name in ("license", "vgpuvalidator"):
+            (folder / name).unlink(missing_ok=True)
+    assert "license of the test" not in said("bare")
 
 
 def claims(node):

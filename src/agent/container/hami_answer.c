@@ -208,6 +208,7 @@ static int add_limits(struct maker *m)
 
 /* ---- HAMi's files */
 
+/* HAMi mounts the second wherever it finds the first; a container with a mount of nothing would never start. */
 static int add_license(struct maker *m)
 {
 	static const struct {
@@ -218,11 +219,10 @@ static int add_license(struct maker *m)
 	};
 	char host[PATH_BYTES];
 
-	hm_fmt(host, sizeof host, "%s/" HAMI_HOOK_LICENSE, m->a->hook_path);
-	if (access(host, F_OK) < 0)
-		return 0;
 	for (size_t i = 0; i < HM_COUNT(files); i++) {
 		hm_fmt(host, sizeof host, "%s/%s", m->a->hook_path, files[i].file);
+		if (access(host, F_OK) < 0)
+			return 0;
 		if (mount(m, host, files[i].inside, true) < 0)
 			return -m->e->code;
 	}

@@ -18,7 +18,7 @@ from kubelet_peer import Plugin  # noqa: E402
 from node.base import MIB, PLAIN, Container, Pod, wait_until  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
 from node.hami import LOCK, PHASE, TO_ALLOCATE, HamiNode  # noqa: E402
-from node.late import check, claim_of, claims_of, events, lock_for, metric, seen  # noqa: E402
+from node.late import check, check_license, claim_of, claims_of, events, lock_for, metric, seen  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 
 from kube.api_server import status  # noqa: E402
@@ -27,8 +27,6 @@ SPEC = "k8s.device-plugin.nvidia.com"
 
 
 class ClassicNode(HamiNode):
-    hook = None
-
     def binds(self):
         libraries = [f"{PLAIN}/sim/{name}:/usr/lib/x86_64-linux-gnu/{name}" for name in ("libcuda.so.1", "libnvidia-ml.so.1")]
         return [*libraries, f"{self.sim}:{self.sim}"]
@@ -39,7 +37,7 @@ class ClassicNode(HamiNode):
         return super().manifest(pod)
 
     def start_agent(self, *flags, env=None, binding="classic"):
-        super().start_agent(f"--hook-path={self.hook}", *flags, env=env, binding=binding)
+        super().start_agent(*flags, env=env, binding=binding)
 
     def ready(self):
         want = len(self.uuids()) * self.split
@@ -63,7 +61,6 @@ class ClassicNode(HamiNode):
 def node():
     folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
     it = ClassicNode(folder, card_file="t4x2.yaml", split=10)
-    it.hook = it.folder / "hook"
     (it.hook / "vgpu").mkdir(parents=True)
     try:
         it.driver_up()
@@ -211,6 +208,10 @@ def test_pass_device_specs(node):
     names = node.output("specs").split()
     assert "nvidia1" in names and "nvidiactl" in names and "nvidia0" not in names
     node.again()
+
+
+def test_hamis_license_is_seen_inside(node):
+    check_license(node, lambda pod, entries: node.run(node.knows(node.bind(pod, entries))))
 
 
 # ---- whose Allocate it is

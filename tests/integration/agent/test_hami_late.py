@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("node.hami", "node.late")
 from node.base import MIB, Container, Pod, wait_until  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
 from node.hami import ALLOCATED, PHASE, TO_ALLOCATE  # noqa: E402
-from node.late import check, claim_of, claims_of, events, late_node, restart_agent  # noqa: E402
+from node.late import check, check_license, claim_of, claims_of, events, late_node, restart_agent  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 
 
@@ -54,6 +54,10 @@ def test_one_patch_says_that_the_pod_is_through(node):
     assert json.loads(patch.body) == {"metadata": {"uid": node.api_pod("patched")["metadata"]["uid"], "annotations": {
         PHASE: "success", TO_ALLOCATE: ";;;;"}}}
     assert patch.headers["Content-Type"] == "application/merge-patch+json"
+
+
+def test_hamis_license_is_seen_inside(node):
+    check_license(node, node.place)
 
 
 def test_restarts_patch_nothing(node):

@@ -250,6 +250,8 @@ static void license(void **state)
 	assert_int_equal(mkdir(temp_path("vgpu"), 0755), 0);
 	assert_null(strstr(make(false), "license"));
 	temp_write("vgpu/license", "x");
+	assert_null(strstr(make(false), "vgpuvalidator"));
+	temp_write("vgpu/vgpuvalidator", "x");
 	snprintf(expected, sizeof expected,
 		 "ro %s/vgpu/libvgpu.so <- /state/lib/libvgpu.so.1\nro /tmp/license <- %s/vgpu/license\n"
 		 "ro /usr/bin/vgpuvalidator <- %s/vgpu/vgpuvalidator\n",
