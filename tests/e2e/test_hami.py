@@ -1,6 +1,7 @@
 """Mode hami on the real cluster: deploy/examples/hami.yaml with its RBAC, pods bound as a scheduler does it. What counts is
 what a program sees inside the container."""
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -9,10 +10,10 @@ import time
 import pytest
 
 from node.base import MIB, Container, Pod, wait_until
-from node.hami import ALLOCATED, LOCK, TO_ALLOCATE
-from node.hami_real import HamiDeployed, serve_hami
+from node.hami import ALLOCATED, LOCK, PHASE, TO_ALLOCATE
+from node.hami_real import PODS, HamiDeployed, serve_hami
 from node.real import script
-from node.scenarios import PROBE, SHELL, probe_json
+from node.scenarios import PROBE, SHELL, hold, probe_json
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +83,16 @@ def test_the_scheduler_s_card_and_limit_classic(node, classic):
 
 
 def check_containers(node):
-    """Init container, one without a card between two with one: each its own."""
+    """Init container, sidecar, one without a card between two with one: each its own."""
     a, b, c = node.uuids()[:3]
-    pod = Pod("many", [Container([PROBE, "info"], 1, "init", init=True), Container([PROBE, "info"], 1, "first"),
-                       Container(["/bin/sleep", "0"], 0, "none"), Container([PROBE, "info"], 2, "last")])
-    node.place(pod, [[(a, 1000, 10)], [(b, 2000, 20)], [], [(c, 3000, 30), (a, 4000, 40)]])
+    pod = Pod("many", [Container([PROBE, "info"], 1, "init", init=True),
+                       Container(SHELL + [f"{PROBE} info; exec sleep 1000"], 1, "side", sidecar=True),
+                       Container([PROBE, "info"], 1, "first"), Container(["/bin/sleep", "0"], 0, "none"),
+                       Container([PROBE, "info"], 2, "last")])
+    node.place(pod, [[(a, 1000, 10)], [(c, 5000, 50)], [(b, 2000, 20)], [], [(c, 3000, 30), (a, 4000, 40)]])
     node.wait_phases(["many"], "Succeeded")
     assert inside(node, "many", "init") == [(a, 1000)]
+    assert inside(node, "many", "side") == [(c, 5000)]
     assert inside(node, "many", "first") == [(b, 2000)]
     assert sorted(inside(node, "many", "last")) == sorted([(c, 3000), (a, 4000)])
     node.wait_finished("many")
@@ -107,8 +111,8 @@ def test_the_lock_of_hami_s_scheduler_is_released(node):
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     node.set_lock(f"{now},default,locked")
     node.place(info("locked"), [[(node.uuids()[0], 1000, 0)]])
-    node.wait_phases(["locked"], "Succeeded")
     wait_until("the lock is gone", 30, lambda: LOCK not in node.node_annotations(), every=0.1)
+    node.wait_phases(["locked"], "Succeeded")
     # The other's pod is there and has not started: its scheduler still holds it.
     node.submit(info("other"))
     node.set_lock(f"{now},default,other")
@@ -117,6 +121,36 @@ def test_the_lock_of_hami_s_scheduler_is_released(node):
     node.wait_finished("mine")
     assert node.node_annotations()[LOCK] == f"{now},default,other"
     node.set_lock(None)
+
+
+def test_a_refused_pod_says_why(node):
+    node.place(info("zero"), [[(node.uuids()[0], 0, 0)]])
+
+    def said():
+        return node.kubectl("get", "events", "--field-selector", "involvedObject.name=zero", "-o", "jsonpath={.items[*].message}")
+    wait_until("the kubelet's event and ours", 60, lambda: said().count("a limit begins at 1 MiB") >= 2, every=0.5)
+    assert node.annotations("zero")[PHASE] == "failed"
+
+
+def test_an_annotation_of_the_pods_own_injects_nothing(node):
+    """Names of our CDI devices are numbers and easily guessed: a pod's annotation that names another's must not matter."""
+    theirs, mine = node.uuids()[5:7]
+    node.place(Pod.one("holder", hold(mib=1)), [[(theirs, 4000, 0)]])
+    node.wait_phases(["holder"], "Running")
+    (spec,) = [p for p in node.cdi_dir().glob("hami-vgpu-v.*.json")
+               if str(4000 * MIB) in (node.state / "alloc" / p.name.split("v.")[1].removesuffix(".json") / "limits").read_text()]
+    device = f"hami.io/vgpu={json.loads(spec.read_text())['devices'][0]['name']}"
+    marks = {"cdi.k8s.io/mine": device, "cdi.k8s.io/hami-vgpu_1": device, "io.kubernetes.cri-o.cdi/x": device}
+    thief = node.manifest(Pod.one("thief", SHELL + ["env; ls /run/hami-vgpu /dev; exec sleep 1000"], vgpu=0))
+    thief["metadata"]["annotations"], thief["spec"]["nodeName"] = marks, "node1"
+    node.pods.add("thief")
+    node.api("POST", PODS, thief)
+    node.place(info("second"), [[(mine, 1500, 0)]], **marks)
+    node.wait_phases(["second"], "Succeeded")
+    assert inside(node, "second") == [(mine, 1500)]
+    node.wait_phases(["thief"], "Running")
+    seen = wait_until("what the thief sees", 20, lambda: "HOSTNAME" in node.output("thief") and node.output("thief"))
+    assert "HAMI_VGPU" not in seen and "nvidia0" not in seen and theirs not in seen
 
 
 def test_forty_pods_at_once(node, record_property):

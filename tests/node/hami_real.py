@@ -143,4 +143,4 @@ def serve_hami(node, cards):
     wait_until("the cards are on the Node", 30, lambda: len(node.registered()) == cards, every=0.2)
 
 
-__all__ = ["HamiDeployed", "serve_hami"]
+__all__ = ["PODS", "HamiDeployed", "serve_hami"]
