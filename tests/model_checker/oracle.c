@@ -1,0 +1,269 @@
+#include "model_checker/oracle.h"
+
+#include <string.h>
+
+/* A pod's life as moments: in each, some of its containers run. One for each init container, with the sidecars before
+ * it; the last with all sidecars and app containers. */
+static bool runs(const struct w_pod *p, int container, int moment)
+{
+	enum w_kind kind = p->asks[container].kind;
+
+	if (moment == p->count)
+		return kind != W_INIT;
+	return container == moment ? kind == W_INIT : kind == W_SIDECAR && container < moment;
+}
+
+static bool is_moment(const struct w_pod *p, int moment, bool init_done)
+{
+	return moment == p->count || (!init_done && p->asks[moment].kind == W_INIT);
+}
+
+static void most(struct o_use *a, struct o_use b)
+{
+	a->slots = b.slots > a->slots ? b.slots : a->slots;
+	a->memory = b.memory > a->memory ? b.memory : a->memory;
+	a->cores = b.cores > a->cores ? b.cores : a->cores;
+}
+
+static long long memory_of(const struct w_ask *a, int card_memory)
+{
+	return a->memory > 0 ? a->memory : (long long)card_memory * a->percent / 100;
+}
+
+/* Of one card (uuid), or of all (NULL). */
+static struct o_use use_of_record(const struct w_pod *p, const char *uuid)
+{
+	struct o_use all = { 0 };
+
+	for (int m = 0; m <= p->count; m++) {
+		struct o_use now = { 0 };
+		if (!is_moment(p, m, p->held_init_done))
+			continue;
+		for (int i = 0; i < p->held.count; i++) {
+			const struct w_share *s = &p->held.shares[i];
+			if (!runs(p, s->container, m) || (uuid != NULL && strcmp(uuid, s->uuid) != 0))
+				continue;
+			now.slots++;
+			now.memory += s->memory;
+			now.cores += s->cores;
+		}
+		most(&all, now);
+	}
+	return all;
+}
+
+/* On one card of so much memory, at most; with `whole`, of all the cards that it asks for. */
+static struct o_use use_of_garbage(const struct w_pod *p, int card_memory, bool whole)
+{
+	struct o_use all = { 0 };
+
+	for (int m = 0; m <= p->count; m++) {
+		struct o_use now = { 0 };
+		if (!is_moment(p, m, p->held_init_done))
+			continue;
+		for (int i = 0; i < p->count; i++) {
+			const struct w_ask *a = &p->asks[i];
+			long long times = whole ? a->count : a->count > 0;
+			if (!runs(p, i, m))
+				continue;
+			now.slots += times;
+			now.memory += times * memory_of(a, card_memory);
+			now.cores += times * a->cores;
+		}
+		most(&all, now);
+	}
+	return all;
+}
+
+static bool lasts(const struct w_pod *p, const struct w_share *s)
+{
+	return !p->held_init_done || p->asks[s->container].kind != W_INIT;
+}
+
+static void add_instances(const struct world *w, const struct w_pod *p, const struct w_card *c, struct o_card *out)
+{
+	const struct w_node *n = &w->nodes[p->held.node];
+
+	for (int i = 0; i < p->held.count; i++) {
+		const struct w_share *s = &p->held.shares[i];
+		bool here = strcmp(s->uuid, c->uuid) == 0, there = false;
+		for (int k = 0; k < W_CARDS; k++)
+			there |= n->cards[k].present && strcmp(s->uuid, n->cards[k].uuid) == 0;
+		if (!lasts(p, s))
+			continue;
+		if (here && c->cut && s->size > 0)
+			out->busy |= ((1U << s->size) - 1) << s->start;
+		else if (here && c->cut != (s->size > 0))
+			out->blocked++;
+		else if (!there && s->size > 0 && c->cut)
+			out->blocked++;
+	}
+}
+
+struct o_card oracle_card(const struct world *w, int node, int card, const struct w_pod *but)
+{
+	const struct w_card *c = &w->nodes[node].cards[card];
+	struct o_card out = { 0 };
+
+	for (int i = 0; i < W_PODS; i++) {
+		const struct w_pod *p = &w->pods[i];
+		struct o_use use;
+		if (p == but || p->belief == W_FREE || p->held.node != node)
+			continue;
+		use = p->held.garbage ? use_of_garbage(p, c->memory, false) : use_of_record(p, c->uuid);
+		out.use.slots += use.slots;
+		out.use.memory += use.memory;
+		out.use.cores += use.cores;
+		if (!p->held.garbage)
+			add_instances(w, p, c, &out);
+		else if (c->cut && use.slots > 0)
+			out.blocked++;
+	}
+	return out;
+}
+
+struct o_space oracle_space(const struct world *w, int space)
+{
+	struct o_space out = { 0 };
+
+	for (int i = 0; i < W_PODS; i++) {
+		const struct w_pod *p = &w->pods[i];
+		struct o_use use;
+		int largest = 0;
+		if (p->belief == W_FREE || p->space != space)
+			continue;
+		for (int k = 0; k < W_CARDS; k++) {
+			const struct w_card *c = &w->nodes[p->held.node].cards[k];
+			if (w->nodes[p->held.node].present && c->present && c->memory > largest)
+				largest = c->memory;
+		}
+		use = p->held.garbage ? use_of_garbage(p, largest, true) : use_of_record(p, NULL);
+		out.memory += use.memory;
+		out.cores += use.cores;
+	}
+	return out;
+}
+
+/* ---- a promise */
+
+static void check_card(struct world *w, const struct w_pod *p, const struct w_share *s)
+{
+	struct w_node *n = &w->nodes[p->held.node];
+	const struct w_card *c = w_find_card(n, s->uuid);
+	const struct w_ask *a = &p->asks[s->container];
+	struct o_card others, all;
+
+	if (!n->present || c == NULL || !c->present || !c->healthy) {
+		w_fail(w, "%s was given %s, which is not there or not well", p->name, s->uuid);
+		return;
+	}
+	others = oracle_card(w, p->held.node, (int)(c - n->cards), p);
+	all = oracle_card(w, p->held.node, (int)(c - n->cards), NULL);
+	/* Of a cut card it is slices that are sold. */
+	if (all.use.slots > c->count || (!c->cut && (all.use.memory > c->memory || all.use.cores > c->cores)))
+		w_fail(w, "%s is sold twice: %lld/%d slots, %lld/%d MiB, %lld/%d cores", c->uuid, all.use.slots,
+		       c->count, all.use.memory, c->memory, all.use.cores, c->cores);
+	if (others.blocked > 0)
+		w_fail(w, "%s was given %s, of which is not known what is free", p->name, c->uuid);
+	if (a->cores == 100 && c->cores == 100 && !c->cut && others.use.slots > 0)
+		w_fail(w, "%s was given all of %s, which others share", p->name, c->uuid);
+	if (!c->cut && (s->memory != memory_of(a, c->memory) || s->cores != a->cores))
+		w_fail(w, "%s was given %d MiB and %d cores of %s, which is not what it asked for", p->name, s->memory,
+		       s->cores, c->uuid);
+	if (c->cut && (s->size == 0 || ((((1U << s->size) - 1) << s->start) & others.busy) != 0))
+		w_fail(w, "%s was given slices of %s that are taken", p->name, c->uuid);
+}
+
+/* The shares of one container: as many as asked for, and none twice. */
+static void check_container(struct world *w, const struct w_pod *p, int container)
+{
+	int count = 0;
+
+	for (int i = 0; i < p->held.count; i++) {
+		const struct w_share *a = &p->held.shares[i];
+		if (a->container != container)
+			continue;
+		count++;
+		for (int k = 0; k < i; k++) {
+			const struct w_share *b = &p->held.shares[k];
+			bool apart = a->size > 0 && (a->start >= b->start + b->size || b->start >= a->start + a->size);
+			if (b->container == container && strcmp(a->uuid, b->uuid) == 0 && !apart)
+				w_fail(w, "container %d of %s was given %s twice", container, p->name, a->uuid);
+		}
+	}
+	if (count != p->asks[container].count)
+		w_fail(w, "container %d of %s was given %d cards for %d", container, p->name, count,
+		       p->asks[container].count);
+}
+
+static void check_quotas(struct world *w, const struct w_pod *p)
+{
+	struct o_space held = oracle_space(w, p->space);
+	struct o_use own = use_of_record(p, NULL);
+
+	for (int i = 0; i < p->held.count; i++)
+		if (p->held.shares[i].size > 0)
+			return; /* an instance is what is asked for, rounded up; the quota was asked for the former */
+	for (int i = 0; i < W_QUOTAS; i++) {
+		const struct w_quota *q = &w->quotas[p->space][i];
+		if (!q->set)
+			continue;
+		if ((q->memory != W_NO_LIMIT && own.memory > 0 && held.memory > q->memory) ||
+		    (q->cores != W_NO_LIMIT && own.cores > 0 && held.cores > q->cores))
+			w_fail(w, "%s has %lld MiB and %lld cores, above its quota %s", w_spaces[p->space], held.memory,
+			       held.cores, w_quotas[i]);
+	}
+}
+
+void oracle_check_promise(struct world *w, const struct w_pod *p)
+{
+	for (int i = 0; i < p->held.count; i++)
+		check_card(w, p, &p->held.shares[i]);
+	for (int i = 0; i < p->count; i++)
+		check_container(w, p, i);
+	check_quotas(w, p);
+}
+
+/* ---- a refusal */
+
+static bool card_has_room(const struct world *w, int node, int card, const struct w_ask *a)
+{
+	const struct w_card *c = &w->nodes[node].cards[card];
+	struct o_card o = oracle_card(w, node, card, NULL);
+
+	if (!c->present || !c->healthy || c->cut || o.blocked > 0 || o.use.slots >= c->count)
+		return false;
+	if (a->cores == 100 && c->cores == 100 && o.use.slots > 0)
+		return false;
+	if (a->cores == 0 && o.use.cores >= c->cores)
+		return false;
+	return o.use.memory + memory_of(a, c->memory) <= c->memory && o.use.cores + a->cores <= c->cores;
+}
+
+void oracle_check_refusal(struct world *w, const struct w_pod *p, const bool candidates[W_NODES])
+{
+	const struct w_ask *a = &p->asks[0];
+
+	if (p->count != 1 || p->numa_bind != NULL || (p->card_policy != NULL && strcmp(p->card_policy, "mutex") == 0))
+		return;
+	for (int i = 0; i < W_QUOTAS; i++)
+		if (w->quotas[p->space][i].set)
+			return;
+	for (int n = 0; n < W_NODES; n++) {
+		int room = 0;
+		for (int c = 0; c < W_CARDS; c++)
+			room += card_has_room(w, n, c, a);
+		if (candidates[n] && w->nodes[n].present && room >= a->count)
+			w_fail(w, "%s was refused, and %s has %d cards for it", p->name, w->nodes[n].name, room);
+	}
+}
+
+void oracle_check_belief(struct world *w)
+{
+	for (int i = 0; i < W_PODS; i++) {
+		const struct w_pod *p = &w->pods[i];
+		if ((p->phase == W_BOUND || p->phase == W_TERMINATING) &&
+		    (p->belief == W_FREE || p->belief == W_RESERVED || p->held.node != p->text.node))
+			w_fail(w, "%s is bound, and the scheduler does not know", p->name);
+	}
+}

@@ -1,0 +1,35 @@
+/* What must be held, counted from scratch: from what the world says that the scheduler was told or has promised, by the
+ * rules as they are written in docs/placement.md and node_book.h, with no code of src/model. */
+#ifndef HM_TESTS_MODEL_CHECKER_ORACLE_H
+#define HM_TESTS_MODEL_CHECKER_ORACLE_H
+
+#include "model_checker/world.h"
+
+struct o_use {
+	long long slots, memory, cores;
+};
+
+struct o_card {
+	struct o_use use;
+	unsigned busy; /* slices, a bit each */
+	unsigned blocked;
+};
+
+struct o_space {
+	long long memory, cores;
+};
+
+/* `but`: leave this pod out; NULL: none. */
+struct o_card oracle_card(const struct world *w, int node, int card, const struct w_pod *but);
+struct o_space oracle_space(const struct world *w, int space);
+
+/* The pod was just promised p->held; is any card sold twice, or its namespace's quota broken? */
+void oracle_check_promise(struct world *w, const struct w_pod *p);
+
+/* The pod was refused by these nodes: is there one that has what it asks for? Looks only at pods that are simple. */
+void oracle_check_refusal(struct world *w, const struct w_pod *p, const bool candidates[W_NODES]);
+
+/* Whatever the API server knows to be bound must be held. */
+void oracle_check_belief(struct world *w);
+
+#endif

@@ -1,0 +1,257 @@
+#include "model_checker/subject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/json.h"
+#include "model_checker/oracle.h"
+#include "sched/view/pod_hold.h"
+
+static const struct pod_rules rules = {
+	.count = "nvidia.com/gpu",
+	.memory = "nvidia.com/gpumem",
+	.percent = "nvidia.com/gpumem-percentage",
+	.cores = "nvidia.com/gpucores",
+	.ask = { .memory_factor = 1 },
+};
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "model-checker: %s\n", what);
+	abort();
+}
+
+void subject_init(struct subject *s)
+{
+	s->c = cluster_new(1);
+	s->p = placer_new("binpack", "spread");
+	must(s->c != NULL && s->p != NULL, "out of memory");
+}
+
+void subject_fini(struct subject *s)
+{
+	placer_free(s->p);
+	cluster_free(s->c);
+}
+
+/* ---- nodes */
+
+static void add_profiles(struct node_state *n)
+{
+	struct hm_err e;
+
+	for (size_t i = 0; i < HM_COUNT(w_profiles); i++) {
+		const struct w_profile *f = &w_profiles[i];
+		struct card_profile p = { .memory_mib = f->memory, .cores = f->cores, .slices = f->size };
+		struct mig_placement places[W_SLICES];
+		snprintf(p.name, sizeof p.name, "%s", f->name);
+		for (int k = 0; k < f->places; k++)
+			places[k] = (struct mig_placement) { (uint32_t)(k * f->size), (uint32_t)f->size };
+		must(node_state_add_profile(n, &p, places, (size_t)f->places, &e) == 0, "a profile");
+	}
+}
+
+void subject_put_node(struct world *w, struct subject *s, int node)
+{
+	const struct w_node *from = &w->nodes[node];
+	struct node_state *n;
+	struct hm_err e;
+
+	if (!from->present) {
+		cluster_remove_node(s->c, from->name);
+		return;
+	}
+	n = node_state_new(from->name, cluster_texts(s->c));
+	must(n != NULL, "out of memory");
+	for (int i = 0; i < W_CARDS; i++) {
+		const struct w_card *c = &from->cards[i];
+		struct node_card card = { .count = c->count,
+					  .memory_mib = c->memory,
+					  .cores = c->cores,
+					  .numa = c->numa,
+					  .index = (uint32_t)i,
+					  .healthy = c->healthy,
+					  .type = "NVIDIA A100",
+					  .mode = c->cut ? "mig" : "hami-core" };
+		if (!c->present)
+			continue;
+		snprintf(card.uuid, sizeof card.uuid, "%s", c->uuid);
+		must(node_state_add_card(n, &card, &e) == 0, "a card");
+		if (c->cut)
+			add_profiles(n);
+	}
+	must(cluster_put_node(s->c, n, &e) == 0, "a node");
+}
+
+/* ---- pods */
+
+static struct cJSON *json_of(const struct world *w, const struct w_pod *p)
+{
+	hm_auto_str text = { 0 };
+	struct cJSON *tree;
+	struct hm_err e;
+
+	w_write_pod(p, w, &text);
+	must(json_parse(text.p, text.n, &tree, &e) == 0, "a pod's JSON");
+	return tree;
+}
+
+void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
+{
+	static const struct pod_trust trust = { 0 };
+	struct cJSON *tree;
+	struct pod_hold h;
+	struct hm_err e = { 0 };
+
+	if (p->phase == W_GONE) {
+		cluster_release(s->c, p->uid);
+		return;
+	}
+	tree = json_of(w, p);
+	must(pod_hold_read(tree, &rules, &trust, &h, &e) == 0, "a pod is not read");
+	if (h.holds) {
+		if (cluster_hold(s->c, &h.hold, &e) < 0)
+			w_fail(w, "%s is not held: %s", p->name, e.msg);
+	} else if (p->phase == W_ENDED) {
+		cluster_release(s->c, p->uid);
+	}
+	pod_hold_fini(&h);
+	json_free(tree);
+}
+
+static void keep(struct w_pod *p, const struct world *w, const struct place_result *r)
+{
+	p->held = (struct w_record) { .node = -1 };
+	for (int i = 0; i < W_NODES; i++)
+		if (strcmp(w->nodes[i].name, r->node->name) == 0)
+			p->held.node = i;
+	for (size_t i = 0; i < r->grant->count; i++) {
+		const struct card_share *from = &r->grant->shares[i];
+		struct w_share *to = &p->held.shares[p->held.count++];
+		must(p->held.count < W_SHARES, "too many shares");
+		*to = (struct w_share) { .container = (int)from->container,
+					 .memory = from->memory_mib,
+					 .cores = from->cores,
+					 .start = (int)from->at.start,
+					 .size = (int)from->at.size };
+		snprintf(to->uuid, sizeof to->uuid, "%.23s", r->node->cards[from->card].uuid);
+	}
+}
+
+bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bool candidates[W_NODES],
+		   uint64_t expires_ms)
+{
+	const char *names[W_NODES];
+	struct cJSON *tree = json_of(w, p);
+	hm_auto_pod_ask ask = { 0 };
+	struct place_result r;
+	struct hm_err e = { 0 };
+	size_t n = 0;
+	int placed;
+
+	for (int i = 0; i < W_NODES; i++)
+		if (candidates[i])
+			names[n++] = w->nodes[i].name;
+	must(pod_read_ask(tree, &rules, &ask, &e) == 0, "what a pod asks for is not read");
+	placed = place_pod(s->p, s->c, &(struct place_request) { .ask = &ask, .names = names, .count = n }, &r, &e);
+	if (placed < 0)
+		w_fail(w, "%s is not placed: %s", p->name, e.msg);
+	else if (placed == 0 && r.refused_count != n)
+		w_fail(w, "%s is refused by %zu nodes of %zu", p->name, r.refused_count, n);
+	else if (placed > 0) {
+		keep(p, w, &r);
+		if (p->held.node < 0 || !candidates[p->held.node])
+			w_fail(w, "%s is placed on %s, which was not named", p->name, r.node->name);
+		else if (cluster_reserve(s->c, &ask, r.node->name, r.grant, expires_ms, &e) < 0)
+			w_fail(w, "%s is not reserved: %s", p->name, e.msg);
+	}
+	json_free(tree);
+	return placed > 0 && w->wrong.n == 0;
+}
+
+/* ---- is it as the oracle says? */
+
+static void compare_card(struct world *w, const struct node_state *n, size_t at, int node, int card)
+{
+	struct o_card want = oracle_card(w, node, card, NULL);
+	const struct card_use *u = &n->used[at];
+	const struct node_card *c = &n->cards[at];
+
+	if (u->slots != want.use.slots || u->memory_mib != want.use.memory || u->cores != want.use.cores)
+		w_fail(w, "%s has %lld/%lld/%lld taken (slots, MiB, cores), and should have %lld/%lld/%lld", c->uuid,
+		       (long long)u->slots, (long long)u->memory_mib, (long long)u->cores, want.use.slots,
+		       want.use.memory, want.use.cores);
+	if (c->busy != want.busy || c->blocked != want.blocked)
+		w_fail(w, "%s has slices %llx taken, %u blockers, and should have %x, %u", c->uuid,
+		       (unsigned long long)c->busy, c->blocked, want.busy, want.blocked);
+}
+
+static void compare_node(struct world *w, const struct subject *s, int node)
+{
+	const struct w_node *from = &w->nodes[node];
+	const struct node_state *n = cluster_node(s->c, from->name);
+	struct card_use sum = { 0 };
+
+	if ((n != NULL) != from->present)
+		w_fail(w, "%s is %sthere", from->name, n != NULL ? "" : "not ");
+	for (int i = 0; n != NULL && i < W_CARDS; i++) {
+		int at = node_state_find(n, from->cards[i].uuid);
+		if ((at != NODE_NO_CARD) != from->cards[i].present)
+			w_fail(w, "%s is %sthere", from->cards[i].uuid, at != NODE_NO_CARD ? "" : "not ");
+		if (at == NODE_NO_CARD)
+			continue;
+		compare_card(w, n, (size_t)at, node, i);
+		sum = card_use_sum(sum, n->used[at]);
+	}
+	if (n != NULL && memcmp(&sum, &n->totals.used, sizeof sum) != 0)
+		w_fail(w, "the sums of %s are wrong", from->name);
+}
+
+static void compare_spaces(struct world *w, const struct subject *s)
+{
+	struct o_space got[W_SPACES] = { 0 };
+	struct quota_view v;
+
+	for (size_t at = 0; quotas_next(cluster_quotas(s->c), &at, &v);)
+		for (int i = 0; i < W_SPACES; i++)
+			if (strcmp(v.name_space, w_spaces[i]) == 0)
+				got[i] = (struct o_space) { v.held.memory_mib, v.held.cores };
+	for (int i = 0; i < W_SPACES; i++) {
+		struct o_space want = oracle_space(w, i);
+		if (got[i].memory != want.memory || got[i].cores != want.cores)
+			w_fail(w, "%s is charged %lld MiB, %lld cores, and should be %lld, %lld", w_spaces[i],
+			       got[i].memory, got[i].cores, want.memory, want.cores);
+	}
+}
+
+static void compare_pod(struct world *w, const struct subject *s, const struct w_pod *p)
+{
+	const struct holding *h = cluster_find(s->c, p->uid);
+	enum hold_state want = p->belief == W_RESERVED  ? HOLD_RESERVED
+			       : p->belief == W_BINDING ? HOLD_BINDING
+			       : p->held_terminating    ? HOLD_TERMINATING
+							: HOLD_BOUND;
+
+	if ((h != NULL) != (p->belief != W_FREE))
+		w_fail(w, "%s %s something", p->name, h != NULL ? "holds" : "does not hold");
+	else if (h != NULL && h->state != want)
+		w_fail(w, "%s is held as %d, and should be as %d", p->name, (int)h->state, (int)want);
+}
+
+void subject_compare(struct world *w, const struct subject *s)
+{
+	size_t held = 0;
+
+	for (int i = 0; i < W_NODES; i++)
+		compare_node(w, s, i);
+	compare_spaces(w, s);
+	for (int i = 0; i < W_PODS; i++) {
+		compare_pod(w, s, &w->pods[i]);
+		held += w->pods[i].belief != W_FREE;
+	}
+	if (cluster_holding_count(s->c) != held)
+		w_fail(w, "%zu pods hold something, and %zu should", cluster_holding_count(s->c), held);
+}

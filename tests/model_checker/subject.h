@@ -1,0 +1,26 @@
+/* The scheduler's memory under test, told of the world as the scheduler tells it, and compared with the oracle. */
+#ifndef HM_TESTS_MODEL_CHECKER_SUBJECT_H
+#define HM_TESTS_MODEL_CHECKER_SUBJECT_H
+
+#include "model/placement/cluster.h"
+#include "model/placement/place.h"
+#include "model_checker/world.h"
+
+struct subject {
+	struct cluster *c;
+	struct placer *p;
+};
+
+void subject_init(struct subject *s);
+void subject_fini(struct subject *s);
+
+void subject_put_node(struct world *w, struct subject *s, int node);
+/* The pod's object, as the watch or a list brings it. */
+void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p);
+/* place_pod, and the reservation of what it chose. True: p->held has it. */
+bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bool candidates[W_NODES],
+		   uint64_t expires_ms);
+
+void subject_compare(struct world *w, const struct subject *s);
+
+#endif
