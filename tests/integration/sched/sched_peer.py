@@ -1,0 +1,156 @@
+"""hami-scheduler as a process, certificates by openssl, and HTTP as it is on the wire."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+
+
+REPO = pathlib.Path(__file__).resolve().parents[3]
+
+
+def wait_until(what, seconds, check, every=0.005):
+    end = time.monotonic() + seconds
+    while True:
+        got = check()
+        if got:
+            return got
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(every)
+
+
+class Authority:
+    """A CA and what it signs: NAME.crt and NAME.key in the folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "ca.key",
+                     "-out", "ca.crt", "-subj", "/CN=authority", "-days", "30")
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *args], cwd=self.folder, check=True, capture_output=True, timeout=60)
+
+    def issue(self, name, common_name="scheduler"):
+        (self.folder / "ext").write_text("subjectAltName=IP:127.0.0.1,DNS:scheduler.kube-system.svc\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{name}.key",
+                     "-out", f"{name}.csr", "-subj", f"/CN={common_name}")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30",
+                     "-out", f"{name}.crt", "-extfile", "ext")
+        return self.folder / f"{name}.crt", self.folder / f"{name}.key"
+
+
+class Scheduler:
+    def __init__(self, build, folder):
+        self.program = build / "bin/hami-scheduler"
+        self.sanitized = b"__asan_init" in self.program.read_bytes()
+        self.out = folder / "log"
+        self.process = None
+        self.tls = None
+
+    def start(self, *flags, env=None):
+        clean = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "HAMI_NODELOCK_EXPIRE")}
+        with open(self.out, "w") as out:
+            self.process = subprocess.Popen(
+                [str(self.program), "--http_bind=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", *flags],
+                stderr=out, stdout=out, env=clean | (env or {}))
+        wait_until("the start", 30, lambda: self.process.poll() is not None or " starts " in self.log())
+        assert self.process.poll() is None, self.log()
+        return self
+
+    def log(self):
+        return self.out.read_text()
+
+    def said(self, name):
+        return int(re.search(rf"hami-scheduler starts .*\b{name}=(\d+)", self.log()).group(1))
+
+    @property
+    def port(self):
+        return self.said("port")
+
+    def connect(self, timeout=30):
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        return self.tls.wrap_socket(sock, server_hostname="127.0.0.1") if self.tls else sock
+
+    def ask(self, method, path, body=b"", headers=(), on=None):
+        """(status, headers, body); `on`: a connection that is kept."""
+        sock = on or self.connect()
+        head = f"{method} {path} HTTP/1.1\r\nHost: scheduler\r\nContent-Length: {len(body)}\r\n"
+        head += "".join(f"{k}: {v}\r\n" for k, v in headers)
+        try:
+            sock.sendall(head.encode() + b"\r\n" + body)
+            return read_answer(sock)
+        finally:
+            if on is None:
+                sock.close()
+
+    def metric(self, name, **labels):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.said('metrics_port')}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        wanted = name + ("{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else "")
+        return float(re.search(rf"^{re.escape(wanted)} (\S+)$", text, re.M).group(1))
+
+    def rss_kib(self, which="VmRSS"):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(rf"{which}:\s+(\d+)", status.read()).group(1))
+
+    def end(self, signo=signal.SIGTERM):
+        if self.process is None or self.process.poll() is not None:
+            return self.process and self.process.returncode
+        self.process.send_signal(signo)
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def read_answer(sock):
+    got = b""
+    while b"\r\n\r\n" not in got:
+        part = sock.recv(65536)
+        if not part:
+            raise ConnectionError(f"closed within an answer's header: {got!r}")
+        got += part
+    head, body = got.split(b"\r\n\r\n", 1)
+    lines = head.decode().split("\r\n")
+    headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in lines[1:])}
+    while len(body) < int(headers.get("content-length", 0)):
+        part = sock.recv(65536)
+        if not part:
+            raise ConnectionError("closed within an answer's body")
+        body += part
+    return int(lines[0].split()[1]), headers, body
+
+
+class Secret:
+    def __init__(self, folder):
+        self.folder = folder
+        self.version = 0
+        folder.mkdir()
+        for name in ("tls.crt", "tls.key"):
+            (folder / name).symlink_to(f"..data/{name}")
+
+    def put(self, authority, cert, key=None):
+        self.version += 1
+        fresh = self.folder / f"..v{self.version}"
+        fresh.mkdir()
+        for name, source in (("tls.crt", f"{cert}.crt"), ("tls.key", f"{key or cert}.key")):
+            (fresh / name).write_bytes((authority.folder / source).read_bytes())
+        (self.folder / "..tmp").symlink_to(fresh.name)
+        (self.folder / "..tmp").rename(self.folder / "..data")
+
+
+def pod(name="p", **limits):
+    limits = {k.replace("_", "."): str(v) for k, v in limits.items()}
+    return {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+            "spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
+
+
+def dumps(value):
+    return json.dumps(value).encode()
