@@ -33,7 +33,7 @@ SRC = {
 # The programs' rooms, from the ground up: each may include those before it. What is in none is above all.
 ROOMS = {
     "agent": "options claims cluster cards processes container reload serve hami metrics".split(),
-    "sched": "options serve extender view webhook bind lead simulate metrics".split(),
+    "sched": "options serve extender view webhook bind lead verbs simulate metrics".split(),
 }
 # sim/: the libraries that stand in for the driver, and the programs. What runs in other people's processes needs little.
 SIM_LIBRARIES = ("lib", "cuda", "nvml")

@@ -83,15 +83,20 @@ void extender_add_refusals(struct str *out, const struct extender_refusal *refus
 	end(out, "");
 }
 
-void extender_add_node(struct str *out, const struct piece *node, const struct extender_refusal *refusals, size_t count)
+void extender_add_nodes(struct str *out, const struct piece *nodes, size_t node_count,
+			const struct extender_refusal *refusals, size_t count)
 {
 	begin(out);
-	if (node == NULL) {
+	if (node_count == 0) {
 		add_null(out, "Nodes");
 	} else {
 		json_add_name(out, "Nodes");
 		str_add(out, "{\"metadata\":{},\"items\":[");
-		str_add_n(out, node->p, node->n);
+		for (size_t i = 0; i < node_count; i++) {
+			if (i > 0)
+				str_addc(out, ',');
+			str_add_n(out, nodes[i].p, nodes[i].n);
+		}
 		str_add(out, "]}");
 	}
 	add_null(out, "NodeNames");

@@ -18,9 +18,9 @@ struct extender_refusal {
 void extender_add_names(struct str *out, const char *const *names, size_t count);
 /* No node will do. None of them named: an empty FailedNodes, which is not an error. */
 void extender_add_refusals(struct str *out, const struct extender_refusal *refusals, size_t count);
-/* For a request with Nodes: this one (its JSON as it came; NULL: none), and why the others not. */
-void extender_add_node(struct str *out, const struct piece *node, const struct extender_refusal *refusals,
-		       size_t count);
+/* For a request with Nodes: these (their JSON as it came; none: null), and why the others not. */
+void extender_add_nodes(struct str *out, const struct piece *nodes, size_t node_count,
+			const struct extender_refusal *refusals, size_t count);
 /* The call failed: kube-scheduler tries the pod again. */
 void extender_add_error(struct str *out, const char *text);
 

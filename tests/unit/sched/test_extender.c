@@ -156,7 +156,7 @@ static void test_answers(void **state)
 	assert_string_equal(str_text(&out), "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{},"
 					    "\"FailedAndUnresolvableNodes\":null,\"Error\":\"\"}");
 	str_clear(&out);
-	extender_add_node(&out, &node, refusals, 1);
+	extender_add_nodes(&out, &node, 1, refusals, 1);
 	assert_string_equal(
 		str_text(&out),
 		"{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"n1\"}}]},\"NodeNames\":null,"
