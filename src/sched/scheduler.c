@@ -9,6 +9,7 @@
 #include "sched/metrics/metrics.h"
 #include "sched/options/version.h"
 #include "sched/serve/server.h"
+#include "sched/verbs/admission.h"
 
 enum { STOP_MS = 5000 /* for requests in hand */, OTHER_FILES = 256 };
 
@@ -18,6 +19,7 @@ struct scheduler {
 	struct loop_signal *term, *interrupt;
 	struct loop_timer *stop;
 	struct secrets *secrets;
+	struct admission *admission;
 	struct server *server;
 	struct server_route routes[SERVER_MAX_ROUTES];
 	size_t route_count;
@@ -69,6 +71,7 @@ static void add_routes(struct scheduler *s)
 	add_route(s, &(struct server_route) { "GET", "/healthz", false, get_healthz, s });
 	add_route(s, &(struct server_route) { "GET", "/readyz", false, get_readyz, s });
 	add_route(s, &(struct server_route) { "GET", "/version", false, get_version, s });
+	add_route(s, &(struct server_route) { "POST", "/webhook", true, admission_answer, s->admission });
 }
 
 /* ---- ending */
@@ -119,7 +122,7 @@ static int make_server(struct scheduler *s, struct hm_err *e)
 						    .connections = (size_t)o->max_connections,
 						    .held_bytes = SERVER_MAX_HELD_BYTES } };
 
-	if (secrets_new(s->loop, &files, &s->secrets, e) < 0)
+	if (secrets_new(s->loop, &files, &s->secrets, e) < 0 || admission_new(o, NULL, &s->admission, e) < 0)
 		return -e->code;
 	add_routes(s);
 	config.routes = s->routes;
@@ -154,6 +157,7 @@ static void free_parts(struct scheduler *s)
 {
 	http_server_free(s->metrics);
 	server_free(s->server);
+	admission_free(s->admission);
 	secrets_free(s->secrets);
 	loop_timer_free(s->stop);
 	loop_signal_free(s->interrupt);

@@ -53,6 +53,8 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		  "its namespace" },
 		{ "device-config-file", NULL, OPTION_TEXT, &o->device_config_file, 0, 0, NULL, "PATH",
 		  "HAMi's device-config.yaml; without it the defaults of HAMi's chart" },
+		{ "annotation-writers", NULL, OPTION_TEXT, &o->annotation_writers, 0, 0, NULL, "USER,...",
+		  "who may write allocations and signatures into pods: our user name, and the agents'" },
 		{ "read-header-timeout", NULL, OPTION_MS, &o->read_header_ms, SECOND / 10, HOUR, NULL, NULL,
 		  "from the connection, or a request's first byte, to the end of its header" },
 		{ "read-timeout", NULL, OPTION_MS, &o->read_ms, SECOND / 10, HOUR, NULL, NULL,

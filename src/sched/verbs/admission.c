@@ -1,0 +1,139 @@
+#include "sched/verbs/admission.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log.h"
+
+struct admission {
+	struct webhook_rules rules;
+	struct cluster *cluster;
+	char *names; /* owned: --annotation-writers, cut at the commas */
+	const char **writers;
+	size_t writer_count, writer_cap;
+};
+
+/* A limit that the namespace does not have is left out. */
+static void say_amounts(const struct quota_amount *asked, const struct quota_amount *room, char *why, size_t why_bytes)
+{
+	size_t n = (size_t)snprintf(why, why_bytes, "the pod asks for %lld MiB and %lld percent of cards' cores; left:",
+				    (long long)asked->memory_mib, (long long)asked->cores);
+
+	if (room->memory_mib != QUOTA_NO_LIMIT && n < why_bytes)
+		n += (size_t)snprintf(why + n, why_bytes - n, " %lld MiB", (long long)room->memory_mib);
+	if (room->cores != QUOTA_NO_LIMIT && n < why_bytes)
+		(void)snprintf(why + n, why_bytes - n, " %lld percent", (long long)room->cores);
+}
+
+/* A percentage of memory counts as that of the smallest card, which is the least that it can become. */
+static bool quota_says(void *arg, const char *name_space, const struct card_ask *asks, size_t count, char *why,
+		       size_t why_bytes)
+{
+	struct cluster *cluster = arg;
+	struct quota_amount room = quotas_room(cluster_quotas(cluster), name_space);
+	struct quota_amount asked = quota_of_asks(asks, count, cluster_extremes(cluster).least_memory_mib, false);
+
+	if (quota_fits(room, asked))
+		return true;
+	say_amounts(&asked, &room, why, why_bytes);
+	return false;
+}
+
+static int64_t largest_card_mib(void *arg)
+{
+	return cluster_extremes(arg).most_memory_mib;
+}
+
+/* Types are kept texts: cards of the same type have the same pointer. */
+static bool type_known(void *arg, const char *part)
+{
+	const struct cluster *cluster = arg;
+	const struct node_state *node;
+	const char *last = NULL;
+	size_t at = 0;
+
+	while (cluster_next_node(cluster, &at, &node))
+		for (size_t i = 0; i < node->count; i++) {
+			if (node->cards[i].type == last)
+				continue;
+			last = node->cards[i].type;
+			if (strcasestr(last, part) != NULL)
+				return true;
+		}
+	return last == NULL;
+}
+
+static int read_writers(const char *list, struct admission *a, struct hm_err *e)
+{
+	char *p;
+
+	a->names = strdup(list == NULL ? "" : list);
+	if (a->names == NULL)
+		return hm_err_set(e, HM_ENOMEM, "--annotation-writers");
+	for (p = a->names; p != NULL && *p != '\0';) {
+		const char *name = p;
+
+		p = strchr(p, ',');
+		if (p != NULL)
+			*p++ = '\0';
+		if (*name != '\0' && !HM_PUSH(a->writers, a->writer_count, a->writer_cap, name))
+			return hm_err_set(e, HM_ENOMEM, "--annotation-writers");
+	}
+	return 0;
+}
+
+int admission_new(const struct sched_options *o, struct cluster *cluster, struct admission **out, struct hm_err *e)
+{
+	hm_auto(admission) *a = calloc(1, sizeof *a);
+
+	if (a == NULL)
+		return hm_err_set(e, HM_ENOMEM, "admission");
+	if (read_writers(o->annotation_writers, a, e) < 0)
+		return -e->code;
+	a->cluster = cluster;
+	a->rules = (struct webhook_rules) {
+		.device = o->device,
+		.scheduler_name = o->scheduler_name,
+		.force_overwrite_default_scheduler = o->force_overwrite_default_scheduler,
+		.writers = a->writers,
+		.writer_count = a->writer_count,
+	};
+	if (cluster != NULL)
+		a->rules.ask = (struct webhook_questions) { quota_says, largest_card_mib, type_known, cluster };
+	*out = HM_STEAL(a);
+	return 0;
+}
+
+void admission_free(struct admission *a)
+{
+	if (a == NULL)
+		return;
+	free(a->writers);
+	free(a->names);
+	free(a);
+}
+
+const struct webhook_rules *admission_rules(const struct admission *a)
+{
+	return &a->rules;
+}
+
+void admission_answer(void *arg, struct server_request *r)
+{
+	const struct admission *a = arg;
+	struct str answer = { 0 };
+	struct hm_err e;
+	size_t n;
+	const char *body = server_body(r, &n);
+
+	if (n > WEBHOOK_MAX_BYTES) {
+		server_answer_text(r, 413, "an admission review has 7 MiB at most\n");
+		return;
+	}
+	if (webhook_answer(&a->rules, server_header(r, "Content-Type"), body == NULL ? "" : body, n, &answer, NULL,
+			   &e) < 0)
+		log_warn("an admission request is not answered", KV("why", e.msg));
+	server_answer(r, 200, SERVER_JSON, &answer); /* 500 where memory was short */
+}

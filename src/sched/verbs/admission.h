@@ -1,0 +1,25 @@
+/* /webhook: admission by the options, the configuration and what is held of the cluster in memory. */
+#ifndef HM_SCHED_VERBS_ADMISSION_H
+#define HM_SCHED_VERBS_ADMISSION_H
+
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "model/placement/cluster.h"
+#include "sched/options/options.h"
+#include "sched/serve/server.h"
+#include "sched/webhook/webhook.h"
+
+struct admission;
+
+/* Options and cluster are borrowed. cluster NULL: nothing is known of cards and quotas, and nobody refused for it. */
+int admission_new(const struct sched_options *o, struct cluster *cluster, struct admission **out,
+		  struct hm_err *e) HM_MUST_USE;
+void admission_free(struct admission *a);
+HM_DEFINE_AUTO(admission, admission_free);
+
+const struct webhook_rules *admission_rules(const struct admission *a);
+
+/* For a server_route; arg is the admission. */
+void admission_answer(void *arg, struct server_request *r);
+
+#endif
