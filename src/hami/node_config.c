@@ -14,6 +14,7 @@ struct entry {
 	double memory_scaling, core_scaling;
 	bool numa_topology, preferred_allocation; /* the latter's value is not used: docs/contracts/hami-config.md */
 	const struct cJSON *filter;
+	const char *mig_strategy; /* read by nobody: --mig-strategy says it */
 };
 
 void node_config_free(struct node_config *c)
@@ -37,7 +38,7 @@ static int read_entry(const struct json_at *at, const char *file, struct texts *
 		{ "preconfigureddevicememory", HAMI_U64, &n->preconfigured_memory_mib, 0, 0x7fffffff },
 		{ "libcudaloglevel", HAMI_LABEL, n->libcuda_log_level },
 		{ "enablenumatopology", HAMI_BOOL, &n->numa_topology },
-		{ "migstrategy", HAMI_UNREAD, NULL }, /* HAMi's too: --mig-strategy says it */
+		{ "migstrategy", HAMI_TEXT, &n->mig_strategy },
 		{ "filterdevices", HAMI_TREE, &n->filter },
 		{ "enablegetpreferredallocation", HAMI_BOOL, &n->preferred_allocation },
 	};

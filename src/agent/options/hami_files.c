@@ -11,10 +11,12 @@
 #include "hami/device_config.h"
 #include "hami/node_config.h"
 
-/* Keys of NVIDIA's section `flags`, as its reader takes them: in any case. */
-static const struct {
+/* Keys of NVIDIA's sections, as its reader takes them: in any case. */
+struct nvidia_key {
 	const char *key, *option; /* NULL: has no effect here */
-} flag_keys[] = {
+};
+
+static const struct nvidia_key flag_keys[] = {
 	{ "migStrategy", "mig-strategy" },
 	{ "failOnInitError", "fail-on-init-error" },
 	{ "nvidiaDriverRoot", "nvidia-driver-root" },
@@ -25,14 +27,18 @@ static const struct {
 	{ "deviceDiscoveryStrategy", "device-discovery-strategy" },
 	{ "useNodeFeatureAPI", NULL },
 	{ "mpsRoot", NULL },
+	{ "plugin", NULL }, /* a section of its own */
 };
 
-static const struct {
-	const char *key, *option;
-} plugin_keys[] = {
+static const struct nvidia_key plugin_keys[] = {
 	{ "passDeviceSpecs", "pass-device-specs" },   { "deviceListStrategy", "device-list-strategy" },
 	{ "deviceIDStrategy", "device-id-strategy" }, { "cdiAnnotationPrefix", "cdi-annotation-prefix" },
 	{ "nvidiaCTKPath", "nvidia-cdi-hook-path" },  { "containerDriverRoot", "driver-root-ctr-path" },
+};
+
+static const struct nvidia_key imex_keys[] = {
+	{ "channelIDs", "imex-channel-ids" },
+	{ "required", "imex-required" },
 };
 
 struct reading {
@@ -98,64 +104,37 @@ static int set_option(const struct reading *r, const char *section, const struct
 	return agent_options_check(r->o, e) < 0 ? hm_err_wrap(e, "%s", where) : 0;
 }
 
-static int read_plugin(const struct reading *r, const struct cJSON *plugin, struct hm_err *e)
+static int read_section(const struct reading *r, const char *name, const struct cJSON *section,
+			const struct nvidia_key *keys, size_t count, struct hm_err *e)
 {
 	const struct cJSON *value;
 
-	cJSON_ArrayForEach(value, plugin)
+	cJSON_ArrayForEach(value, section)
 	{
 		size_t i = 0;
 
-		while (i < HM_COUNT(plugin_keys) && strcasecmp(value->string, plugin_keys[i].key) != 0)
+		while (i < count && strcasecmp(value->string, keys[i].key) != 0)
 			i++;
-		if (i == HM_COUNT(plugin_keys))
+		if (i == count)
 			hami_warn_once(r->o->told, r->file, "an unknown key is left out", value->string);
-		else if (set_option(r, "flags.plugin", value, plugin_keys[i].option, e) < 0)
+		else if (keys[i].option != NULL && set_option(r, name, value, keys[i].option, e) < 0)
 			return -e->code;
 	}
 	return 0;
 }
 
-static int read_flags(const struct reading *r, const struct cJSON *flags, struct hm_err *e)
+/* The two sections are objects, or NULL; the one within need not be. */
+static int read_nvidias(const struct reading *r, const struct cJSON *flags, const struct cJSON *imex, struct hm_err *e)
 {
-	const struct cJSON *value;
+	const struct cJSON *plugin = flags != NULL ? cJSON_GetObjectItem(flags, "plugin") : NULL; /* in any case */
 
-	cJSON_ArrayForEach(value, flags)
-	{
-		size_t i = 0;
-
-		if (strcasecmp(value->string, "plugin") == 0) {
-			if (read_plugin(r, value, e) < 0)
-				return -e->code;
-			continue;
-		}
-		while (i < HM_COUNT(flag_keys) && strcasecmp(value->string, flag_keys[i].key) != 0)
-			i++;
-		if (i == HM_COUNT(flag_keys))
-			hami_warn_once(r->o->told, r->file, "an unknown key is left out", value->string);
-		else if (flag_keys[i].option != NULL && set_option(r, "flags", value, flag_keys[i].option, e) < 0)
-			return -e->code;
-	}
-	return 0;
-}
-
-static int read_imex(const struct reading *r, const struct cJSON *imex, struct hm_err *e)
-{
-	const struct cJSON *value;
-
-	cJSON_ArrayForEach(value, imex)
-	{
-		if (strcasecmp(value->string, "channelIDs") == 0) {
-			if (set_option(r, "imex", value, "imex-channel-ids", e) < 0)
-				return -e->code;
-		} else if (strcasecmp(value->string, "required") == 0) {
-			if (set_option(r, "imex", value, "imex-required", e) < 0)
-				return -e->code;
-		} else {
-			hami_warn_once(r->o->told, r->file, "an unknown key is left out", value->string);
-		}
-	}
-	return 0;
+	if (plugin != NULL && !cJSON_IsObject(plugin) && !cJSON_IsNull(plugin))
+		return hm_err_set(e, HM_EINVAL, "read %s: line %d: flags.plugin: is no object", r->file,
+				  plugin->valueint);
+	if (read_section(r, "flags", flags, flag_keys, HM_COUNT(flag_keys), e) < 0 ||
+	    read_section(r, "flags.plugin", plugin, plugin_keys, HM_COUNT(plugin_keys), e) < 0)
+		return -e->code;
+	return read_section(r, "imex", imex, imex_keys, HM_COUNT(imex_keys), e);
 }
 
 static int keep(struct agent_options *o, const char *text, const char **out, struct hm_err *e)
@@ -232,7 +211,7 @@ int hami_files_read(struct agent_options *o, const struct option_spec table[AGEN
 	if (r < 0 || read_node_config(o, p, d, &n, e) < 0 || take_values(o, d, n, e) < 0)
 		return -e->code;
 	look_at_mode(o, p->node_config);
-	if (read_flags(&reading, d->flags, e) < 0 || read_imex(&reading, d->imex, e) < 0)
+	if (read_nvidias(&reading, d->flags, d->imex, e) < 0)
 		return -e->code;
 	device_config_free(o->hami.device);
 	node_config_free(o->hami.node);

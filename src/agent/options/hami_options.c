@@ -97,6 +97,9 @@ void hami_options_fini(struct hami_options *h)
 
 int hami_options_check(const struct hami_options *h, struct hm_err *e)
 {
+	static const char in_keys[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+	const char *prefix = h->cdi_annotation_prefix;
+
 	if (strcmp(h->device_discovery_strategy, "tegra") == 0)
 		return hm_err_set(e, HM_EUNSUPPORTED,
 				  "--device-discovery-strategy=tegra: this version knows only NVML");
@@ -105,5 +108,8 @@ int hami_options_check(const struct hami_options *h, struct hm_err *e)
 				  h->imex_channel_ids.text);
 	if (h->device_list_strategy.text[0] == '\0')
 		return hm_err_set(e, HM_EINVAL, "--device-list-strategy: there must be one");
+	if (prefix[strspn(prefix, in_keys)] != '\0')
+		return hm_err_set(e, HM_EINVAL, "--cdi-annotation-prefix: \"%s\" cannot begin the key of an annotation",
+				  prefix);
 	return 0;
 }

@@ -41,6 +41,8 @@ static int check_paths(const struct agent_options *o, struct hm_err *e)
 		{ "hook-path", o->hami.hook_path },
 		{ "nvidia-driver-root", o->hami.nvidia_driver_root },
 		{ "dev-root", o->hami.dev_root[0] != '\0' ? o->hami.dev_root : NULL },
+		{ "nvidia-cdi-hook-path",
+		  o->hami.nvidia_cdi_hook_path[0] != '\0' ? o->hami.nvidia_cdi_hook_path : NULL },
 		{ "driver-root-ctr-path",
 		  o->hami.driver_root_ctr_path[0] != '\0' ? o->hami.driver_root_ctr_path : NULL },
 	};

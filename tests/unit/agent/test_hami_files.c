@@ -233,6 +233,15 @@ static void what_cannot_be_is_refused(void **state)
 		  "read %s: line 3: imex.channelIDs: --imex-channel-ids: \"3\" is neither empty nor 0" },
 		{ "flags:\n  nvidiaDriverRoot: run\n", NULL,
 		  "read %s: line 2: flags.nvidiaDriverRoot: --nvidia-driver-root: \"run\" is not an absolute path" },
+		{ "flags:\n  plugin:\n    nvidiaCTKPath: bin/ctk\n", NULL,
+		  "read %s: line 3: flags.plugin.nvidiaCTKPath: --nvidia-cdi-hook-path: \"bin/ctk\" is not an absolute "
+		  "path" },
+		{ "flags:\n  plugin:\n    cdiAnnotationPrefix: \"a b\"\n", NULL,
+		  "read %s: line 3: flags.plugin.cdiAnnotationPrefix: --cdi-annotation-prefix: \"a b\" cannot begin "
+		  "the key "
+		  "of an annotation" },
+		{ "flags:\n  plugin: [1]\n", NULL, "read %s: line 2: flags.plugin: is no object" },
+		{ "flags:\n  Plugin: yes\n", NULL, "read %s: line 2: flags.plugin: is no object" },
 		{ "nvidia: {}\n", "--imex-channel-ids=0,1", "--imex-channel-ids: \"0,1\" is neither empty nor 0" },
 		{ "nvidia: {}\n", "--device-discovery-strategy=tegra",
 		  "--device-discovery-strategy=tegra: this version knows only NVML" },
@@ -252,6 +261,46 @@ static void what_cannot_be_is_refused(void **state)
 		struct hm_err e = { 0 };
 
 		assert_int_equal(read_options(&e, "--config-file=@nothing", NULL, NULL), -HM_ENOTFOUND);
+	}
+}
+
+/* A list of a list is a good value of no key. */
+static void every_key_of_nvidias_is_looked_at(void **state)
+{
+	static const struct {
+		const char *section, *key;
+	} rows[] = {
+		{ "flags", "migStrategy" },
+		{ "flags", "failOnInitError" },
+		{ "flags", "nvidiaDriverRoot" },
+		{ "flags", "nvidiaDevRoot" },
+		{ "flags", "gdrcopyEnabled" },
+		{ "flags", "gdsEnabled" },
+		{ "flags", "mofedEnabled" },
+		{ "flags", "deviceDiscoveryStrategy" },
+		{ "flags.plugin", "passDeviceSpecs" },
+		{ "flags.plugin", "deviceListStrategy" },
+		{ "flags.plugin", "deviceIDStrategy" },
+		{ "flags.plugin", "cdiAnnotationPrefix" },
+		{ "flags.plugin", "nvidiaCTKPath" },
+		{ "flags.plugin", "containerDriverRoot" },
+		{ "imex", "channelIDs" },
+		{ "imex", "required" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		bool plugin = strcmp(rows[i].section, "flags.plugin") == 0;
+		struct hm_err e = { 0 };
+		char text[200], want[600];
+
+		snprintf(text, sizeof text, "nvidia: {}\n%s:\n  %s\n    %s: [[]]\n", plugin ? "flags" : rows[i].section,
+			 plugin ? "plugin:" : "# of it:", rows[i].key);
+		temp_write("d", text);
+		assert_int_not_equal(read_options(&e, "--config-file=@d", "--node-config=", NULL), OPTIONS_RUN);
+		snprintf(want, sizeof want, "read %s: line 4: %s.%s: is neither a single value nor a list of them",
+			 temp_path("d"), rows[i].section, rows[i].key);
+		assert_string_equal(e.msg, want);
 	}
 }
 
@@ -280,6 +329,7 @@ int main(void)
 		TEST(without_config_json_the_mode_is_hami_core),
 		TEST(nvidias_flags_are_options),
 		TEST(what_cannot_be_is_refused),
+		TEST(every_key_of_nvidias_is_looked_at),
 		TEST(cards_that_are_left_out),
 	};
 

@@ -199,6 +199,32 @@ static void bad_values_name_line_and_reason(void **state)
 	}
 }
 
+/* A list of a list is a good value of no key. */
+static void every_key_is_looked_at(void **state)
+{
+	static const char *const keys[] = {
+		"resourceCountName",   "resourceMemoryName",   "resourceMemoryPercentageName",
+		"resourceCoreName",    "resourcePriorityName", "overwriteEnv",
+		"defaultMemory",       "defaultCores",         "defaultGPUNum",
+		"memoryFactor",        "disableCoreLimit",     "gpuCorePolicy",
+		"runtimeClassName",    "migProfileAllowlist",  "deviceSplitCount",
+		"deviceMemoryScaling", "deviceCoreScaling",    "preConfiguredDeviceMemory",
+		"libCudaLogLevel",     "enableNumaTopology",
+	};
+	char text[128], want[128];
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(keys); i++) {
+		struct hm_err e = { 0 };
+
+		snprintf(text, sizeof text, "version: v1\nnvidia:\n  %s: [[]]\n", keys[i]);
+		snprintf(want, sizeof want, "line 3: nvidia.%s", keys[i]);
+		assert_null(parse(text, &e));
+		if (strncmp(e.msg, want, strlen(want)) != 0)
+			fail_msg("%s: \"%s\"", keys[i], e.msg);
+	}
+}
+
 static void the_file_is_named(void **state)
 {
 	struct device_config *c;
@@ -246,6 +272,7 @@ int main(void)
 		TEST(nvidias_half),
 		TEST(what_is_unknown_is_said_once),
 		TEST(bad_values_name_line_and_reason),
+		TEST(every_key_is_looked_at),
 		TEST(the_file_is_named),
 		TEST(memory_that_is_short_is_an_error),
 	};

@@ -193,6 +193,38 @@ static void bad_files_name_line_and_reason(void **state)
 	}
 }
 
+/* A list of a list is a good value of no key. */
+static void every_key_is_looked_at(void **state)
+{
+	static const char *const keys[] = {
+		"name",
+		"operatingmode",
+		"devicesplitcount",
+		"devicememoryscaling",
+		"devicecorescaling",
+		"preconfigureddevicememory",
+		"libcudaloglevel",
+		"enablenumatopology",
+		"migstrategy",
+		"filterdevices",
+		"enablegetpreferredallocation",
+	};
+	char text[128], want[128];
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(keys); i++) {
+		hm_auto(node_config) *c = NULL;
+		struct hm_err e = { 0 };
+
+		snprintf(text, sizeof text, "{\"nodeconfig\": [\n{\n\"%s\": [[]]}]}", keys[i]);
+		snprintf(want, sizeof want, "line 3: nodeconfig[0].%s: ", keys[i]);
+		device_config_free(merge(text, &c, &e));
+		assert_null(c);
+		if (strncmp(e.msg, want, strlen(want)) != 0)
+			fail_msg("%s: \"%s\"", keys[i], e.msg);
+	}
+}
+
 static void the_file_is_named(void **state)
 {
 	struct device_config d = { 0 };
@@ -237,13 +269,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		TEST(zero_and_false_override_nothing),
-		TEST(an_entry_of_this_node_counts),
-		TEST(no_entry_changes_nothing),
-		TEST(several_entries_in_their_order),
-		TEST(keys_count_in_any_case),
-		TEST(bad_files_name_line_and_reason),
-		TEST(the_file_is_named),
+		TEST(zero_and_false_override_nothing),  TEST(an_entry_of_this_node_counts),
+		TEST(no_entry_changes_nothing),         TEST(several_entries_in_their_order),
+		TEST(keys_count_in_any_case),           TEST(bad_files_name_line_and_reason),
+		TEST(every_key_is_looked_at),           TEST(the_file_is_named),
 		TEST(memory_that_is_short_is_an_error),
 	};
 
