@@ -12,11 +12,13 @@
 
 struct hami_classic {
 	struct hami_classic_config config;
-	char last_uid[POD_UID_BYTES];        /* answered last */
-	uint64_t last_ms;                    /* and when */
-	char lock[3 * NODE_LOCK_NAME_BYTES]; /* that names a pod we do not know */
-	uint64_t lock_ms;                    /* since when */
-	struct loop_timer *look;             /* at the checkpoint, behind an answer */
+	char last_uid[POD_UID_BYTES];         /* answered last */
+	uint64_t last_ms;                     /* and when */
+	char lock[3 * NODE_LOCK_NAME_BYTES];  /* that names a pod we do not know */
+	uint64_t lock_ms;                     /* since when */
+	uint64_t call[HAMI_CLASSIC_CALL_MAX]; /* numbers that this call has been answered with */
+	size_t call_count;
+	struct loop_timer *look; /* at the checkpoint, behind an answer */
 	unsigned looks;
 	struct hami_classic_stats stats;
 };
@@ -81,6 +83,8 @@ static int look(struct hami_classic *h, struct sight *s, struct hm_err *e)
 					 .resource = h->config.resource,
 					 .alloc_dir = h->config.alloc_dir,
 					 .claims = h->config.claims,
+					 .call = h->call,
+					 .call_count = h->call_count,
 					 .last_uid = recent ? h->last_uid : "" } };
 	if (checkpoint_cache_get(h->config.checkpoint, &s->facts.checkpoint, &why) < 0) {
 		s->facts.checkpoint = NULL;
@@ -172,17 +176,27 @@ static int claim_of(struct hami_classic *h, const struct sight *s, const struct 
 	return 0;
 }
 
+void hami_classic_call(struct hami_classic *h)
+{
+	h->call_count = 0;
+}
+
 int hami_classic_claim(struct hami_classic *h, const char *const *ids, size_t count, uint64_t number,
 		       const struct inventory *cards, struct claim *out, struct hm_err *e)
 {
 	struct sight s;
 	struct pod_guess g;
-	int r = look(h, &s, e);
+	int r;
 
+	if (h->call_count == HAMI_CLASSIC_CALL_MAX)
+		return hm_err_set(e, HM_ELIMIT, "more than %d containers in one Allocate call", HAMI_CLASSIC_CALL_MAX);
+	r = look(h, &s, e);
 	if (r == 0 && pod_guess_find(&s.facts, ids, count, &g, e) < 0)
 		r = no_pod(h, &g, e);
 	else if (r == 0)
 		r = claim_of(h, &s, &g, ids, count, number, cards, out, e);
+	if (r == 0)
+		h->call[h->call_count++] = out->number;
 	sight_fini(&s);
 	return r;
 }

@@ -40,6 +40,8 @@ enum {
 	/* Behind an answer, for the kubelet to write it down; doubled each time, for so many times: 5 s. */
 	HAMI_CLASSIC_LOOK_MS = 20,
 	HAMI_CLASSIC_LOOKS = 8,
+	/* Containers of one call. No kubelet asks for more than one. */
+	HAMI_CLASSIC_CALL_MAX = 64,
 };
 
 /* All borrowed. */
@@ -61,8 +63,9 @@ int hami_classic_new(const struct hami_classic_config *config, struct hami_class
 void hami_classic_free(struct hami_classic *h);
 HM_DEFINE_AUTO(hami_classic, hami_classic_free);
 
-/* offer.h's claim, answered and start. -HM_EAGAIN where the pod is not known yet; any other error has told the pod. A
- * container that is asked for again keeps its number. */
+/* offer.h's call, claim, answered and start. -HM_EAGAIN where the pod is not known yet; any other error has told the
+ * pod. A container that is asked for again keeps its number. */
+void hami_classic_call(struct hami_classic *h);
 int hami_classic_claim(struct hami_classic *h, const char *const *ids, size_t count, uint64_t number,
 		       const struct inventory *cards, struct claim *out, struct hm_err *e) HM_MUST_USE;
 void hami_classic_answered(struct hami_classic *h, const struct claim *c, bool ok);

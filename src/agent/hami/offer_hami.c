@@ -95,6 +95,11 @@ static int claim(struct offer *o, const char *const *ids, size_t count, uint64_t
 	return 0;
 }
 
+static void call_classic(struct offer *o)
+{
+	hami_classic_call(hami_of(o)->config.classic);
+}
+
 static int claim_classic(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,
 			 struct hm_err *e)
 {
@@ -154,6 +159,7 @@ static const struct offer_class classic_class = {
 	.take = take,
 	.list = list,
 	.prefer = prefer,
+	.call = call_classic,
 	.claim = claim_classic,
 	.answered = answered_classic,
 	.start = start,

@@ -43,8 +43,21 @@ static const struct claim *claim_of(const struct pod_guess_facts *f, const char 
 	return found;
 }
 
+static bool is_of_this_call(const struct pod_guess_facts *f, const struct pod_view *v, const struct pod_container *c)
+{
+	for (size_t i = 0; i < f->call_count; i++) {
+		const struct claim *claim = claims_find(f->claims, f->call[i]);
+
+		if (claim != NULL && strcmp(claim->pod_uid, v->uid) == 0 && strcmp(claim->container, c->name) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool is_answered(const struct pod_guess_facts *f, const struct pod_view *v, const struct pod_container *c)
 {
+	if (is_of_this_call(f, v, c))
+		return true;
 	return f->checkpoint != NULL ? entry_of(f, v->uid, c->name) != NULL : claim_of(f, v->uid, c->name) != NULL;
 }
 

@@ -1,7 +1,8 @@
 /* Classic binding under HAMi's scheduler: whose Allocate is this? The kubelet says which ids, and nothing of the pod.
  * It admits one pod after the other, asks for their containers in the spec's order, init containers first, and writes
- * each answer into its checkpoint before it asks for the next: so of each pod only its first container without an entry
- * there can be meant, and only if it asks for as many devices. Among pods for which that holds, best first:
+ * each answer into its checkpoint before it asks for the next (one call for several containers is taken in their
+ * order): so of each pod only its first container without an entry there can be meant, and only if it asks for as many
+ * devices. Among pods for which that holds, best first:
  *
  *  1. the one that the node's lock names (HAMi's scheduler binds one pod at a time and holds the lock meanwhile);
  *  2. the one that was answered a moment ago, and has more containers;
@@ -34,6 +35,8 @@ struct pod_guess_facts {
 	bool lock_is_stale;                  /* a pod that the lock names and we do not know has been waited for */
 	const struct checkpoint *checkpoint; /* of the resource; NULL: not known, and our claims stand for it */
 	const struct claims *claims;
+	const uint64_t *call; /* numbers of claims that this call has been answered with: no checkpoint has them yet */
+	size_t call_count;
 	const char *last_uid; /* answered a moment ago; "": none */
 };
 

@@ -37,6 +37,8 @@ struct offer_class {
 	 * available and must), *count of them. Never errs for what the kubelet says about devices. */
 	int (*prefer)(struct offer *o, const struct dp_preferred_request *req, const char **out, size_t *count,
 		      struct hm_err *e);
+	/* An Allocate call begins; `claim` comes for each of its containers. May be NULL. */
+	void (*call)(struct offer *o);
 	/* Allocate: the claim that these ids make (state ALLOCATED; who it is for as far as it is known). Needs
 	 * claim_fini on success. */
 	int (*claim)(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,

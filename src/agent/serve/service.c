@@ -110,6 +110,8 @@ static int allocate_one(struct service *s, const struct dp_container_request *re
 static int allocate_all(struct service *s, const struct dp_container_request *containers, size_t count,
 			struct binding_answer *answers, struct dp_container_answer *dp, struct hm_err *e)
 {
+	if (s->config.offer->class->call != NULL)
+		s->config.offer->class->call(s->config.offer);
 	for (size_t i = 0; i < count; i++) {
 		if (allocate_one(s, &containers[i], &answers[i], e) < 0)
 			return -e->code;

@@ -175,6 +175,27 @@ static void the_first_container_without_an_entry(void **state)
 	assert_string_equal(guess(1), "a/c2 0 0");
 }
 
+/* What this call has been answered with is in no checkpoint; asked once more in another call, it is an answer lost. */
+static void several_containers_of_one_call(void **state)
+{
+	static const uint64_t call[] = { 7, 8 };
+	hm_auto(checkpoint) *none = make_checkpoint("");
+
+	(void)state;
+	facts.checkpoint = none;
+	pod("a", "1011");
+	claim(7, "a", "c0", "a-0");
+	assert_string_equal(guess(1), "a/c0 7 0");
+	facts.call = call;
+	facts.call_count = 1;
+	assert_string_equal(guess(1), "a/c2 0 0");
+	claim(8, "a", "c2", "a-0");
+	facts.call_count = 2;
+	assert_string_equal(guess(1), "a/c3 0 0");
+	facts.call_count = 0;
+	assert_string_equal(guess(1), "a/c0 7 0");
+}
+
 static void bound_first_comes_first(void **state)
 {
 	(void)state;
@@ -275,6 +296,7 @@ int main(void)
 		TEST(the_only_pod),
 		TEST(no_candidates),
 		TEST(the_first_container_without_an_entry),
+		TEST(several_containers_of_one_call),
 		TEST(bound_first_comes_first),
 		TEST(the_lock_s_pod_asks_for_another_number),
 		TEST(an_answer_that_was_lost),
