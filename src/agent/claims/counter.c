@@ -1,10 +1,12 @@
 #include "agent/claims/counter.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -42,12 +44,24 @@ static int read_file(const char *path, uint64_t *out, struct hm_err *e)
 	return 0;
 }
 
+/* A full disk has no room for a new file, but for other digits in the old one. They never get fewer, and lie in one
+ * sector, which disks write whole. */
+static bool overwrite(const char *path, const char *text, size_t n)
+{
+	hm_auto_fd fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && pwrite(fd, text, n, 0) == (ssize_t)n && fdatasync(fd) == 0;
+}
+
+/* An Allocate that errs ends its pod for good, and one that is answered waits for room where its container starts. */
 static int write_number(const struct counter *c, uint64_t until, struct hm_err *e)
 {
 	char text[32];
 	size_t n = hm_fmt(text, sizeof text, "%llu\n", (unsigned long long)until);
 
-	return file_replace(c->path, text, n, 0644, e) < 0 ? hm_err_wrap(e, "reserve Allocate numbers") : 0;
+	if (file_replace(c->path, text, n, 0644, e) == 0 || overwrite(c->path, text, n))
+		return 0;
+	return hm_err_wrap(e, "reserve Allocate numbers");
 }
 
 /* Any thread's. */

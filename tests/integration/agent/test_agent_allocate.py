@@ -1,11 +1,15 @@
 """hami-device-plugin: the list, preferred devices, Allocate and PreStartContainer."""
 import base64
+import contextlib
 import json
 import re
+import signal
 import struct
+import subprocess
 import threading
 import time
 
+import grpc
 import pytest
 
 from kubelet_peer import code_of, ids, number_of, PodResources, spec_of, UUIDS, wait_until
@@ -251,3 +255,39 @@ def test_hami_s_monitor_finds_each_container(kubelet, agent, short_tmp):
     assert struct.unpack_from("<Q", image, 1600) == (8192 << 20,)
     assert struct.unpack_from("<Q", image, 1728) == (50,)
     assert struct.unpack_from("<2i", image, 2008896) == (0, 1)
+
+
+@pytest.fixture
+def small_disk(agent, needs_root):
+    """The agent's state on a file system of its own, of 4 MiB."""
+    agent.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", agent.state], check=True)
+    yield agent.state
+    agent.end()
+    subprocess.run(["umount", "-l", agent.state], check=True)
+
+
+def test_a_full_disk_rejects_no_pod(small_disk, kubelet, agent):
+    """Allocate needs no room, over as many calls as you like. A container that needs some waits for it."""
+    kubelet.start()
+    agent.start()
+    kubelet.wait_registered()
+    kubelet.devices()
+    slot = [kubelet.healthy[0].ID]
+    fill = small_disk / "fill"
+    with contextlib.suppress(OSError), open(fill, "wb", buffering=0) as f:
+        while True:
+            f.write(bytes(4096))
+    numbers = [number_of(kubelet.plugin.allocate(slot)[0]) for _ in range(1500)]
+    kubelet.admit("uid-late", "c", slot)
+    with pytest.raises(grpc.RpcError) as refused:
+        kubelet.plugin.pre_start(slot)
+    assert "No space left on device" in refused.value.details()
+    agent.stop(signal.SIGKILL)
+    agent.start()
+    kubelet.wait_registered()
+    kubelet.devices()
+    numbers += [number_of(kubelet.plugin.allocate(slot)[0])]
+    assert sorted(set(numbers)) == numbers, "none is given twice, also over a crash"
+    fill.unlink()
+    kubelet.plugin.pre_start(slot)

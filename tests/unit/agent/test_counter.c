@@ -137,6 +137,26 @@ static void refill_keeps_half_a_block_in_hand(void **state)
 	assert_int_equal(rmdir(temp_path("counter")), 0);
 }
 
+/* No new file can be made beside it; a folder of the temporary's name does that for root too. */
+static void a_full_disk_has_room_for_other_digits(void **state)
+{
+	struct counter *c = open_at(0);
+	char temporary[64];
+	uint64_t n = 0;
+
+	(void)state;
+	snprintf(temporary, sizeof temporary, "counter.tmp-%d", (int)getpid());
+	assert_int_equal(mkdir(temp_path(temporary), 0755), 0);
+	for (int i = 0; i < 3000; i++)
+		n = take(c);
+	counter_free(c);
+	assert_int_equal(n, 3000);
+	assert_int_equal(rmdir(temp_path(temporary)), 0);
+	c = open_at(0);
+	assert_int_equal(take(c), 3073);
+	counter_free(c);
+}
+
 /* The loop serves the kubelet: a disk that takes seconds must not hold it up while there are numbers. */
 static void a_slow_disk_holds_up_no_call(void **state)
 {
@@ -243,6 +263,7 @@ int main(void)
 		TEST(numbers_rise_and_a_crash_skips_the_rest_of_a_block),
 		TEST(a_block_is_never_given_before_it_is_on_disk),
 		TEST(refill_keeps_half_a_block_in_hand),
+		TEST(a_full_disk_has_room_for_other_digits),
 		TEST(a_slow_disk_holds_up_no_call),
 		TEST(a_refill_that_hangs_at_the_end_is_left_alone),
 		TEST(a_lost_or_broken_file_starts_above_what_is_in_use),
