@@ -37,6 +37,8 @@ struct kube_reflector {
 	bool lists_only;  /* watching is not allowed; said once */
 	struct kube_backoff backoff;
 	struct kube_reflector_state state;
+	void (*listed)(void *arg); /* of kube_reflector_relist; NULL: nobody waits */
+	void *listed_arg;
 	bool busy, gone; /* gone: freed inside a callback; whoever set busy frees it */
 };
 
@@ -235,17 +237,30 @@ static int take_page(struct kube_reflector *r, const struct kube_answer *a, stru
 
 static void end_list(struct kube_reflector *r)
 {
+	void (*listed)(void *arg) = r->listed;
+
 	tell_unlisted(r);
 	if (r->gone)
 		return;
 	r->from_etcd = false;
+	r->listed = NULL;
+	then(r, WATCH, 0);
 	if (!r->state.synced) {
 		r->state.synced = true;
 		if (r->events.synced != NULL)
 			r->events.synced(r->events.arg);
 	}
-	if (!r->gone)
-		then(r, WATCH, 0);
+	if (listed != NULL && !r->gone)
+		listed(r->listed_arg);
+}
+
+void kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg)
+{
+	r->listed = listed;
+	r->listed_arg = arg;
+	r->from_etcd = true;
+	start_over(r);
+	then(r, LIST, 0);
 }
 
 static bool lists_cached(const struct kube_reflector *r)

@@ -67,6 +67,11 @@ int kube_reflector_new(struct kube_client *c, const struct kube_reflector_option
 void kube_reflector_free(struct kube_reflector *r);
 HM_DEFINE_AUTO(kube_reflector, kube_reflector_free);
 
+/* Lists anew, from etcd: `listed` is told, once, when all that had happened by now has been told. A second call takes
+ * the place of the first. For who must know that nothing written earlier is still to come. Not from inside a callback
+ * of this reflector. */
+void kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg);
+
 void kube_reflector_state(const struct kube_reflector *r, struct kube_reflector_state *out);
 
 #endif

@@ -24,8 +24,13 @@ struct fake_request {
 };
 static struct fake_request fake_requests[64];
 static size_t fake_count;
-static struct kube_reflector_events fake_reflector;
+static struct kube_reflector_events fake_reflector; /* the last made, and what fake_watch tells */
 static char fake_reflector_path[128], fake_reflector_selector[128];
+static struct {
+	char path[128];
+	struct kube_reflector_events events;
+} fake_reflectors[8];
+static size_t fake_reflector_count;
 static bool fake_refuses; /* kube_client_call errs */
 
 int __wrap_kube_client_call(struct kube_client *c, const struct kube_request *request,
@@ -73,6 +78,8 @@ int __wrap_kube_reflector_new(struct kube_client *c, const struct kube_reflector
 	snprintf(fake_reflector_path, sizeof fake_reflector_path, "%s", options->path);
 	snprintf(fake_reflector_selector, sizeof fake_reflector_selector, "%s",
 		 options->field_selector != NULL ? options->field_selector : "");
+	snprintf(fake_reflectors[fake_reflector_count % 8].path, sizeof fake_reflectors[0].path, "%s", options->path);
+	fake_reflectors[fake_reflector_count++ % 8].events = *events;
 	*out = NULL;
 	return 0;
 }
@@ -124,6 +131,17 @@ static inline void fake_answer(enum kube_outcome outcome, int http, const char *
 		hm_err_set(&a.err, HM_EAGAIN, "%d as the test says", http);
 	r->open = false;
 	r->events.done(r->events.arg, &a);
+}
+
+/* From now on fake_watch is of this collection. */
+static inline void fake_watch_of(const char *path)
+{
+	for (size_t i = fake_reflector_count; i > 0; i--)
+		if (strcmp(fake_reflectors[(i - 1) % 8].path, path) == 0) {
+			fake_reflector = fake_reflectors[(i - 1) % 8].events;
+			return;
+		}
+	fail_msg("nobody watches %s", path);
 }
 
 /* The watch tells the object of this text (as ' for " so that it can be read here), or that it is gone. */

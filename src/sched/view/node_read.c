@@ -9,6 +9,7 @@
 #include "hami/register_text.h"
 #include "hami/score_text.h"
 #include "sched/view/pod_read.h"
+#include "sched/view/print.h"
 
 /* ---- selector */
 
@@ -86,22 +87,14 @@ static bool is_offered(const struct cJSON *node, const char *resource)
 	return value != NULL && quantity_read(value, &q, NULL) == 0 && q.value > 0;
 }
 
-/* FNV-1a, with the text's end in it. */
-static uint64_t mix(uint64_t print, const char *text)
-{
-	for (const char *p = text != NULL ? text : "\xff"; *p != '\0'; p++)
-		print = (print ^ (unsigned char)*p) * UINT64_C(1099511628211);
-	return (print ^ 0x100) * UINT64_C(1099511628211);
-}
-
 uint64_t node_read_print(const struct cJSON *node, const struct node_rules *rules)
 {
-	uint64_t print = UINT64_C(14695981039346656037);
+	uint64_t print = PRINT_BEGIN;
 
 	if (!is_selected(node, rules->selector) || !is_offered(node, rules->count))
 		return 0;
-	print = mix(print, pod_annotation(node, HAMI_NODE_REGISTER));
-	return mix(print, pod_annotation(node, HAMI_NODE_SCORE)) | 1;
+	print = print_mix(print, pod_annotation(node, HAMI_NODE_REGISTER));
+	return print_mix(print, pod_annotation(node, HAMI_NODE_SCORE)) | 1;
 }
 
 /* ---- cards */

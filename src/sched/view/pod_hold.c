@@ -45,24 +45,28 @@ static bool ended_well(const struct cJSON *statuses, const char *container)
 	return false;
 }
 
-/* Every plain init container has ended with 0; there is one. */
-static bool init_is_done(const struct cJSON *pod, const struct pod_ask *ask)
+bool pod_init_is_done(const struct cJSON *pod)
 {
 	const struct cJSON *list = pod_member(pod_member(pod, "spec"), "initContainers");
 	const struct cJSON *statuses = pod_member(pod_member(pod, "status"), "initContainerStatuses"), *item;
-	size_t i = 0, plain = 0;
+	size_t plain = 0;
 
 	cJSON_ArrayForEach(item, list)
 	{
 		const char *name = pod_text(item, "name");
 
-		if (i < ask->count && ask->containers[i++].kind != ASK_INIT)
+		if (pod_kind_of(item, true) == ASK_SIDECAR)
 			continue;
 		plain++;
 		if (name == NULL || !ended_well(statuses, name))
 			return false;
 	}
 	return plain > 0;
+}
+
+bool pod_is_terminating(const struct cJSON *pod)
+{
+	return pod_text(pod_member(pod, "metadata"), "deletionTimestamp") != NULL;
 }
 
 /* ---- shares */
@@ -220,9 +224,8 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		.name_space = out->ask.name_space,
 		.name = out->ask.name,
 		.node = node,
-		.state = pod_text(pod_member(pod, "metadata"), "deletionTimestamp") != NULL ? HOLD_TERMINATING
-											    : HOLD_BOUND,
-		.init_done = init_is_done(pod, &out->ask),
+		.state = pod_is_terminating(pod) ? HOLD_TERMINATING : HOLD_BOUND,
+		.init_done = pod_init_is_done(pod),
 		.asks = out->ask.containers,
 		.ask_count = out->ask.count,
 	};

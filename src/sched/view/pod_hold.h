@@ -50,5 +50,9 @@ static inline void pod_hold_auto_fini(struct pod_hold *h)
 
 /* Succeeded or Failed: it holds nothing, and the API server's watch may leave it out. */
 bool pod_has_ended(const struct cJSON *pod);
+/* Every init container but sidecars has ended with 0, and there is one. */
+bool pod_init_is_done(const struct cJSON *pod);
+/* It has a deletionTimestamp: it holds until it is gone. */
+bool pod_is_terminating(const struct cJSON *pod);
 
 #endif

@@ -75,7 +75,7 @@ static int read_container(const struct cJSON *tree, enum ask_kind kind, const st
 	return card_ask_make(kind, &a, &rules->ask, out, e);
 }
 
-static enum ask_kind kind_of(const struct cJSON *tree, bool init)
+enum ask_kind pod_kind_of(const struct cJSON *tree, bool init)
 {
 	const char *restart = pod_text(tree, "restartPolicy");
 
@@ -97,7 +97,7 @@ static int read_list(const struct cJSON *list, bool init, const struct pod_rules
 
 		if (out->count >= POD_READ_MAX_CONTAINERS)
 			return hm_err_set(e, HM_ELIMIT, "more than %d containers", (int)POD_READ_MAX_CONTAINERS);
-		err = read_container(item, kind_of(item, init), rules, &ask, e);
+		err = read_container(item, pod_kind_of(item, init), rules, &ask, e);
 		if (err < 0)
 			return hm_err_wrap(e, "container %.63s", name != NULL ? name : "without a name");
 		err = pod_ask_add(out, &ask, e);

@@ -25,6 +25,9 @@ struct pod_rules pod_rules_of(const struct device_config *c);
 int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct pod_ask *out,
 		 struct hm_err *e) HM_MUST_USE;
 
+/* Of an item of initContainers (init) or containers. */
+enum ask_kind pod_kind_of(const struct cJSON *container, bool init);
+
 /* metadata.annotations[key]; NULL where there is none. */
 const char *pod_annotation(const struct cJSON *pod, const char *key);
 

@@ -1,0 +1,160 @@
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "contract/hami.h"
+#include "sched/view/view_internal.h"
+
+/* Pods that ended hold nothing: not listed, and told as deleted when they do. */
+static const char selector[] = "status.phase!=Succeeded,status.phase!=Failed";
+
+/* All that pod_hold_read takes from it but its containers, which never change. To verify a signature costs more than
+ * all else, and a pod's status changes often. */
+static uint64_t print_of(const struct cJSON *pod)
+{
+	static const char *const keys[] = { HAMI_POD_NODE, HAMI_POD_TIME, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
+					    HAMI_POD_SIGNATURE };
+	uint64_t print = print_mix(PRINT_BEGIN, pod_text(pod_member(pod, "spec"), "nodeName"));
+
+	for (size_t i = 0; i < HM_COUNT(keys); i++)
+		print = print_mix(print, pod_annotation(pod, keys[i]));
+	print = print_mix(print, pod_is_terminating(pod) ? "terminating" : "");
+	return print_mix(print, pod_init_is_done(pod) ? "done" : "");
+}
+
+/* ---- what it holds */
+
+static void doubt(struct view *v, struct pod_row *row, const struct kube_object *o, const struct pod_hold *h)
+{
+	const struct kube_event_object about = { "v1", "Pod", o->name_space, o->name, o->uid };
+	bool first = !row->doubted;
+	hm_auto_str text = { 0 };
+
+	v->doubted += (size_t)(h->doubt.code != 0) - (size_t)row->doubted;
+	row->doubted = h->doubt.code != 0;
+	if (!row->doubted || !first)
+		return;
+	str_addf(&text, "%s%s", h->doubt.msg,
+		 h->hold.unreadable ? "; counted as the most that it could hold on any card of its node" : "");
+	log_warn("a pod's placement is doubted", KV("pod", o->key), KV("why", str_text(&text)));
+	if (v->config.events != NULL && !str_failed(&text))
+		kube_events_tell(v->config.events, &about, "Warning", "PlacementDoubted", str_text(&text));
+}
+
+static int take_hold(struct view *v, struct pod_row *row, const struct kube_object *o, struct hm_err *e)
+{
+	hm_auto_pod_hold h = { 0 };
+	int err = pod_hold_read(o->tree, &v->config.pods, &v->config.trust, &h, e);
+
+	if (err < 0 || !h.holds)
+		return err == -HM_ENOMEM ? err : 0;
+	err = cluster_hold(v->config.cluster, &h.hold, e);
+	if (err == -HM_EINVAL) {
+		h.doubt = *e;
+		h.hold.unreadable = true;
+		h.hold.share_count = 0;
+		err = cluster_hold(v->config.cluster, &h.hold, e);
+	}
+	if (err == 0)
+		doubt(v, row, o, &h);
+	return err;
+}
+
+static void release(struct view *v, const char *uid)
+{
+	struct pod_row *row = map_remove(v->pods, uid);
+
+	if (row != NULL)
+		v->doubted -= row->doubted;
+	free(row);
+	cluster_release(v->config.cluster, uid);
+}
+
+static struct pod_row *row_of(struct view *v, const char *uid)
+{
+	struct pod_row *row = map_get(v->pods, uid);
+
+	if (row != NULL)
+		return row;
+	row = calloc(1, sizeof *row);
+	if (row == NULL || map_put(v->pods, uid, row, NULL) < 0) {
+		free(row);
+		return NULL;
+	}
+	return row;
+}
+
+/* Most pods have nothing to do with us: they are passed over without a trace. */
+static void take_pod(struct view *v, const struct kube_object *o)
+{
+	const char *node = pod_text(pod_member(o->tree, "spec"), "nodeName");
+	struct pod_row *row;
+	uint64_t print;
+	struct hm_err e = { 0 };
+
+	if (node == NULL || node[0] == '\0' || pod_annotation(o->tree, HAMI_POD_NODE) == NULL)
+		return;
+	print = print_of(o->tree);
+	row = row_of(v, o->uid);
+	if (row != NULL && row->print == print)
+		return;
+	if (row == NULL || take_hold(v, row, o, &e) < 0) {
+		v->unread++;
+		log_error("out of memory: a pod is not seen", KV("pod", o->key));
+		return;
+	}
+	row->print = print;
+}
+
+/* ---- told */
+
+static void on_changed(void *arg, const struct kube_object *o)
+{
+	struct view *v = arg;
+	const char *mark;
+
+	if (pod_has_ended(o->tree))
+		release(v, o->uid);
+	else
+		take_pod(v, o);
+	if (v->fence.pod_key == NULL || strcmp(v->fence.pod_key, o->key) != 0)
+		return;
+	mark = pod_annotation(o->tree, v->fence.key);
+	if (mark != NULL && strcmp(mark, v->fence.mark) == 0)
+		view_pass_fence(v);
+}
+
+static void on_deleted(void *arg, const struct kube_object *o)
+{
+	release(arg, o->uid);
+}
+
+static void on_synced(void *arg)
+{
+	struct view *v = arg;
+
+	v->pods_synced = true;
+	view_settle(v);
+}
+
+int view_pods_begin(struct view *v, struct hm_err *e)
+{
+	const struct kube_reflector_events events = { on_changed, on_deleted, on_synced, v };
+	const struct kube_reflector_options options = { .path = "/api/v1/pods",
+							.field_selector = selector,
+							.page = v->config.page };
+
+	return kube_reflector_new(v->config.client, &options, &events, &v->pod_list, e);
+}
+
+void view_pods_end(struct view *v)
+{
+	const char *uid;
+	size_t at = 0;
+	void *row;
+
+	kube_reflector_free(v->pod_list);
+	while (v->pods != NULL && map_next(v->pods, &at, &uid, &row))
+		free(row);
+	map_free(v->pods);
+}

@@ -1,0 +1,52 @@
+#include "base/log.h"
+#include "hami/quantity.h"
+#include "sched/view/view_internal.h"
+
+/* What is no whole number is not looked at, as in HAMi. */
+static int64_t limit_of(const struct cJSON *hard, const char *name)
+{
+	const struct cJSON *value = name != NULL ? pod_member(hard, name) : NULL;
+	struct quantity q;
+
+	if (value == NULL || quantity_read(value, &q, NULL) < 0 || q.kind != QUANTITY_WHOLE)
+		return QUOTA_NO_LIMIT;
+	return q.value;
+}
+
+static void on_changed(void *arg, const struct kube_object *o)
+{
+	struct view *v = arg;
+	const struct cJSON *hard = pod_member(pod_member(o->tree, "spec"), "hard");
+	const struct quota_limits limits = { limit_of(hard, v->memory_limit), limit_of(hard, v->cores_limit) };
+	struct quotas *quotas = cluster_quotas(v->config.cluster);
+
+	if (limits.memory == QUOTA_NO_LIMIT && limits.cores == QUOTA_NO_LIMIT) {
+		quotas_remove(quotas, o->name_space, o->name);
+	} else if (quotas_set(quotas, o->name_space, o->name, limits, NULL) < 0) {
+		v->unread++;
+		log_error("out of memory: a quota is not seen", KV("quota", o->key));
+	}
+}
+
+static void on_deleted(void *arg, const struct kube_object *o)
+{
+	struct view *v = arg;
+
+	quotas_remove(cluster_quotas(v->config.cluster), o->name_space, o->name);
+}
+
+static void on_synced(void *arg)
+{
+	struct view *v = arg;
+
+	v->quotas_synced = true;
+	view_settle(v);
+}
+
+int view_quotas_begin(struct view *v, struct hm_err *e)
+{
+	const struct kube_reflector_events events = { on_changed, on_deleted, on_synced, v };
+	const struct kube_reflector_options options = { .path = "/api/v1/resourcequotas", .page = v->config.page };
+
+	return kube_reflector_new(v->config.client, &options, &events, &v->quota_list, e);
+}

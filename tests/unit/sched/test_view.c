@@ -1,0 +1,361 @@
+#include "sched/view/view.h"
+
+#include "contract/hami.h"
+#include "harness/fake_kube.h"
+#include "harness/fast_loop.h"
+
+#define PODS "/api/v1/pods"
+#define NODES "/api/v1/nodes"
+#define QUOTAS "/api/v1/resourcequotas"
+
+static struct world {
+	struct cluster *cluster;
+	struct view *view;
+	unsigned synced, passed, relists;
+	void (*listed)(void *arg);
+	void *listed_arg;
+	unsigned events;
+	char event[512];
+	uint64_t version;
+} w;
+
+void __wrap_kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg);
+void __wrap_kube_events_tell(struct kube_events *events, const struct kube_event_object *about, const char *type,
+			     const char *reason, const char *message);
+
+void __wrap_kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg)
+{
+	(void)r;
+	w.relists++;
+	w.listed = listed;
+	w.listed_arg = arg;
+}
+
+void __wrap_kube_events_tell(struct kube_events *events, const struct kube_event_object *about, const char *type,
+			     const char *reason, const char *message)
+{
+	(void)events;
+	assert_string_equal(type, "Warning");
+	w.events++;
+	snprintf(w.event, sizeof w.event, "%s %s/%s %s: %s", about->kind, about->name_space, about->name, reason,
+		 message);
+}
+
+static void on_synced(void *arg)
+{
+	(void)arg;
+	w.synced++;
+}
+
+static void on_passed(void *arg)
+{
+	(void)arg;
+	w.passed++;
+}
+
+static void begin(void)
+{
+	struct view_config config = {
+		.client = (struct kube_client *)&fake_loop,
+		.events = (struct kube_events *)&fake_loop,
+		.pods = { "nvidia.com/gpu", "nvidia.com/gpumem", "", "nvidia.com/gpucores", { 1, 0, 0 } },
+		.nodes = { "nvidia.com/gpu", NULL },
+		.synced = on_synced,
+	};
+	struct hm_err e;
+
+	fake_forget();
+	w = (struct world) { .version = 1 };
+	w.cluster = cluster_new(1);
+	config.cluster = w.cluster;
+	assert_int_equal(view_new(&config, &w.view, &e), 0);
+}
+
+static void end(void)
+{
+	view_free(w.view);
+	cluster_free(w.cluster);
+}
+
+static void sync_all(void)
+{
+	static const char *const paths[] = { NODES, QUOTAS, PODS };
+
+	for (size_t i = 0; i < HM_COUNT(paths); i++) {
+		assert_int_equal(w.synced, 0);
+		fake_watch_of(paths[i]);
+		fake_reflector.synced(fake_reflector.arg);
+	}
+	assert_int_equal(w.synced, 1);
+	assert_true(view_is_synced(w.view));
+}
+
+#define CARD                                                                                                           \
+	"{\\'id\\':\\'GPU-a\\',\\'count\\':10,\\'devmem\\':81920,\\'devcore\\':100,\\'type\\':\\'NVIDIA A100\\',"      \
+	"\\'mode\\':\\'hami-core\\',\\'health\\':true}"
+#define REGISTER "'hami.io/node-nvidia-register':'[" CARD "]'"
+
+static void tell_node(const char *annotations, const char *count, bool gone)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{'metadata':{'name':'n1','uid':'un','resourceVersion':'%llu','annotations':{%s}},"
+		 "'status':{'allocatable':{'nvidia.com/gpu':'%s'}}}",
+		 (unsigned long long)++w.version, annotations, count);
+	fake_watch_of(NODES);
+	fake_watch(str_text(&text), gone);
+}
+
+static void tell_pod(const char *node, const char *text, const char *meta, const char *phase, bool gone)
+{
+	hm_auto_str json = { 0 };
+
+	str_addf(
+		&json,
+		"{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'%llu'%s,'annotations':{"
+		"'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'%s'}},'spec':{'nodeName':'%s',"
+		"'containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'1','nvidia.com/gpumem':'3000'}}}]},"
+		"'status':{'phase':'%s'}}",
+		(unsigned long long)++w.version, meta, text, node, phase);
+	fake_watch_of(PODS);
+	fake_watch(str_text(&json), gone);
+}
+
+static const struct card_use *used(void)
+{
+	return &cluster_node(w.cluster, "n1")->used[0];
+}
+
+static void nodes_come_and_go(void **state)
+{
+	(void)state;
+	begin();
+	assert_null(view_node(w.view, "n1"));
+	tell_node("", "10", false);
+	assert_null(cluster_node(w.cluster, "n1"));
+	assert_string_equal(view_node(w.view, "n1")->why, "has no hami.io/node-nvidia-register");
+	tell_node(REGISTER ",'hami.io/mutex.lock':'x,y,z'", "10", false);
+	assert_int_equal(cluster_node(w.cluster, "n1")->cards[0].memory_mib, 81920);
+	assert_string_equal(view_node(w.view, "n1")->uid, "un");
+	assert_string_equal(view_node(w.view, "n1")->lock, "x,y,z");
+	assert_string_equal(view_node(w.view, "n1")->resource_version, "3");
+	assert_string_equal(view_node(w.view, "n1")->why, "");
+	/* Cordoned and uncordoned at once; the lock and the version are the last told. */
+	tell_node(REGISTER ",'hami.io/device-cordon':'GPU-a'", "10", false);
+	assert_true(cluster_node(w.cluster, "n1")->cards[0].cordoned);
+	assert_null(view_node(w.view, "n1")->lock);
+	assert_string_equal(view_node(w.view, "n1")->resource_version, "4");
+	tell_node(REGISTER, "10", false);
+	assert_false(cluster_node(w.cluster, "n1")->cards[0].cordoned);
+	/* A dead plugin's node has no cards, as long as it is dead. */
+	tell_node(REGISTER, "0", false);
+	assert_null(cluster_node(w.cluster, "n1"));
+	tell_node(REGISTER ",'x':'y'", "0", false);
+	assert_null(cluster_node(w.cluster, "n1"));
+	tell_node(REGISTER, "10", false);
+	assert_non_null(cluster_node(w.cluster, "n1"));
+	/* A broken text takes the cards away. */
+	tell_node("'hami.io/node-nvidia-register':'['", "10", false);
+	assert_null(cluster_node(w.cluster, "n1"));
+	tell_node(REGISTER, "10", false);
+	tell_node(REGISTER, "10", true);
+	assert_null(cluster_node(w.cluster, "n1"));
+	assert_null(view_node(w.view, "n1"));
+	end();
+}
+
+static void pods_hold_until_they_are_gone(void **state)
+{
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	tell_pod("", "GPU-a,NVIDIA,3000,0:;", "", "Pending", false);
+	assert_int_equal(used()->memory_mib, 0);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Pending", false);
+	assert_int_equal(used()->memory_mib, 3000);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	assert_int_equal(used()->memory_mib, 3000);
+	assert_int_equal(used()->slots, 1);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", ",'deletionTimestamp':'2026-01-01T00:00:00Z'", "Running", false);
+	assert_int_equal(used()->memory_mib, 3000);
+	assert_int_equal(cluster_find(w.cluster, "up")->state, HOLD_TERMINATING);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", ",'deletionTimestamp':'2026-01-01T00:00:00Z'", "Running", true);
+	assert_int_equal(used()->memory_mib, 0);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Succeeded", false);
+	assert_int_equal(used()->memory_mib, 0);
+	end();
+}
+
+/* Whoever takes the annotations off a running pod frees nothing. */
+static void annotations_taken_away_free_nothing(void **state)
+{
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	fake_watch("{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'99'},"
+		   "'spec':{'nodeName':'n1','containers':[]},'status':{'phase':'Running'}}",
+		   false);
+	assert_int_equal(used()->memory_mib, 3000);
+	end();
+}
+
+static void the_nodes_order_does_not_matter(void **state)
+{
+	(void)state;
+	begin();
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	tell_node(REGISTER, "10", false);
+	assert_int_equal(used()->memory_mib, 3000);
+	tell_node(REGISTER, "0", false);
+	tell_node(REGISTER, "10", false);
+	assert_int_equal(used()->memory_mib, 3000);
+	end();
+}
+
+static void doubt_is_told_once(void **state)
+{
+	struct view_stats stats;
+
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	tell_pod("n1", "garbage,", "", "Running", false);
+	assert_int_equal(w.events, 1);
+	assert_memory_equal(w.event, "Pod ns/p PlacementDoubted: hami.io/vgpu-devices-allocated: ", 59);
+	assert_non_null(strstr(w.event, "; counted as the most that it could hold on any card of its node"));
+	assert_int_equal(used()->memory_mib, 3000); /* what it asks for */
+	tell_pod("n1", "garbage,", "", "Pending", false);
+	tell_pod("n1", "rubbish,", "", "Running", false);
+	assert_int_equal(w.events, 1);
+	view_stats(w.view, &stats);
+	assert_int_equal(stats.doubted, 1);
+	tell_pod("n1", "GPU-a,NVIDIA,1000,0:;", "", "Running", false);
+	view_stats(w.view, &stats);
+	assert_int_equal(stats.doubted, 0);
+	assert_int_equal(used()->memory_mib, 1000);
+	end();
+}
+
+static void quotas_of_a_namespace(void **state)
+{
+	struct quotas *q;
+
+	(void)state;
+	begin();
+	q = cluster_quotas(w.cluster);
+	fake_watch_of(QUOTAS);
+#define QUOTA(name, hard)                                                                                              \
+	"{'metadata':{'name':'" name "','namespace':'ns','uid':'" name                                                 \
+	"','resourceVersion':'1'},'spec':{'hard':{" hard "}}}"
+	fake_watch(QUOTA("a", "'limits.nvidia.com/gpumem':'20k','limits.nvidia.com/gpucores':'200','pods':'3'"), false);
+	fake_watch(QUOTA("b", "'limits.nvidia.com/gpumem':'5000','requests.nvidia.com/gpumem':'1'"), false);
+	fake_watch(QUOTA("c", "'limits.nvidia.com/gpumem':'1500m','cpu':'1'"), false);
+	assert_int_equal(quotas_room(q, "ns").memory_mib, 5000);
+	assert_int_equal(quotas_room(q, "ns").cores, 200);
+	fake_watch(QUOTA("b", "'cpu':'1'"), false);
+	assert_int_equal(quotas_room(q, "ns").memory_mib, 20000);
+	fake_watch(QUOTA("a", ""), true);
+	assert_true(quotas_room(q, "ns").memory_mib == QUOTA_NO_LIMIT);
+	end();
+}
+
+static void ready_when_all_is_known(void **state)
+{
+	(void)state;
+	begin();
+	sync_all();
+	end();
+}
+
+static void own_pod(const char *mark)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{'metadata':{'name':'me','namespace':'sys','uid':'um','resourceVersion':'%llu','annotations':{"
+		 "'term':'%s'}},'spec':{'nodeName':'n1'}}",
+		 (unsigned long long)++w.version, mark);
+	fake_watch_of(PODS);
+	fake_watch(str_text(&text), false);
+}
+
+static void the_fence_waits_for_its_mark(void **state)
+{
+	const struct view_fence fence = { "sys", "me", "term", "t2", on_passed, NULL };
+
+	(void)state;
+	begin();
+	sync_all();
+	own_pod("t1");
+	assert_int_equal(view_wait(w.view, &fence, NULL), 0);
+	own_pod("t1");
+	tell_pod("n1", "", "", "Running", false);
+	assert_int_equal(w.passed, 0);
+	own_pod("t2");
+	assert_int_equal(w.passed, 1);
+	own_pod("t2");
+	assert_int_equal(w.passed, 1);
+	assert_int_equal(w.relists, 0);
+	end();
+}
+
+static bool relisted(const void *arg)
+{
+	(void)arg;
+	return w.relists > 0;
+}
+
+static void without_a_mark_all_is_listed_anew(void **state)
+{
+	const struct view_fence fence = { "sys", "me", "term", "t2", on_passed, NULL };
+	const struct view_fence bare = { .passed = on_passed };
+
+	(void)state;
+	begin();
+	assert_int_equal(view_wait(w.view, &bare, NULL), 0);
+	assert_int_equal(w.relists, 1);
+	assert_int_equal(w.passed, 0);
+	w.listed(w.listed_arg);
+	assert_int_equal(w.passed, 1);
+	/* Nor does the mark come: after a minute. */
+	w.relists = 0;
+	assert_int_equal(view_wait(w.view, &fence, NULL), 0);
+	assert_true(fast_until(fake_loop, relisted, NULL));
+	w.listed(w.listed_arg);
+	assert_int_equal(w.passed, 2);
+	end();
+}
+
+static int open_loop(void **state)
+{
+	(void)state;
+	return loop_new(&fake_loop, NULL);
+}
+
+static int close_loop(void **state)
+{
+	(void)state;
+	loop_free(fake_loop);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes_come_and_go),
+		cmocka_unit_test(pods_hold_until_they_are_gone),
+		cmocka_unit_test(annotations_taken_away_free_nothing),
+		cmocka_unit_test(the_nodes_order_does_not_matter),
+		cmocka_unit_test(doubt_is_told_once),
+		cmocka_unit_test(quotas_of_a_namespace),
+		cmocka_unit_test(ready_when_all_is_known),
+		cmocka_unit_test(the_fence_waits_for_its_mark),
+		cmocka_unit_test(without_a_mark_all_is_listed_anew),
+	};
+	log_set_sink(fast_keep_line, NULL);
+	fast = 100;
+	return cmocka_run_group_tests(tests, open_loop, close_loop);
+}
