@@ -1,6 +1,7 @@
 #include "sched/scheduler.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
@@ -61,17 +62,18 @@ static void get_version(void *arg, struct server_request *r)
 	server_answer(r, 200, SERVER_JSON, &body);
 }
 
-static void add_route(struct scheduler *s, const struct server_route *route)
-{
-	s->routes[s->route_count++] = *route;
-}
-
 static void add_routes(struct scheduler *s)
 {
-	add_route(s, &(struct server_route) { "GET", "/healthz", false, get_healthz, s });
-	add_route(s, &(struct server_route) { "GET", "/readyz", false, get_readyz, s });
-	add_route(s, &(struct server_route) { "GET", "/version", false, get_version, s });
-	add_route(s, &(struct server_route) { "POST", "/webhook", true, admission_answer, s->admission });
+	const struct server_route routes[] = {
+		{ "GET", "/healthz", .handle = get_healthz, .arg = s },
+		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
+		{ "GET", "/version", .handle = get_version, .arg = s },
+		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->admission },
+	};
+
+	_Static_assert(HM_COUNT(routes) <= SERVER_MAX_ROUTES, "SERVER_MAX_ROUTES");
+	memcpy(s->routes, routes, sizeof routes);
+	s->route_count = HM_COUNT(routes);
 }
 
 /* ---- ending */

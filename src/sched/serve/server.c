@@ -54,6 +54,7 @@ static const char *phrase_of(int status)
 		{ 401, "Unauthorized" },
 		{ 404, "Not Found" },
 		{ 405, "Method Not Allowed" },
+		{ 413, "Request Entity Too Large" },
 		{ 500, "Internal Server Error" },
 		{ 503, "Service Unavailable" },
 	};
@@ -200,6 +201,15 @@ static void answer_lost(struct server *s, struct evhttp_request *ev, struct conn
 	send_answer(s, ev, conn, status, SERVER_TEXT, &body);
 }
 
+static void refuse(struct server *s, struct evhttp_request *ev, struct conn *conn, int status, const char *text)
+{
+	hm_auto_str body = { 0 };
+
+	str_add(&body, text);
+	conn_handling(conn, NULL);
+	send_answer(s, ev, conn, status, SERVER_TEXT, &body);
+}
+
 static void hand_over(struct server *s, struct evhttp_request *ev, struct conn *conn, size_t route)
 {
 	struct server_request *r = calloc(1, sizeof *r);
@@ -244,13 +254,12 @@ static void on_request(struct evhttp_request *ev, void *arg)
 	if (route == s->route_count) {
 		answer_lost(s, ev, conn, path, method, &allowed);
 	} else if (s->routes[route].guarded && !secrets_admit(s->secrets, conn_ssl(conn), authorization)) {
-		hm_auto_str body = { 0 };
-
 		s->stats.not_admitted++;
-		str_add(&body, "a client certificate or a token is needed\n");
 		evhttp_add_header(evhttp_request_get_output_headers(ev), "WWW-Authenticate", "Bearer");
-		conn_handling(conn, NULL);
-		send_answer(s, ev, conn, 401, SERVER_TEXT, &body);
+		refuse(s, ev, conn, 401, "a client certificate or a token is needed\n");
+	} else if (s->routes[route].max_bytes > 0 &&
+		   evbuffer_get_length(evhttp_request_get_input_buffer(ev)) > s->routes[route].max_bytes) {
+		refuse(s, ev, conn, 413, "the body is too large\n");
 	} else {
 		hand_over(s, ev, conn, route);
 	}

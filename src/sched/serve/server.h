@@ -26,10 +26,12 @@ enum {
 struct server;
 struct server_request;
 
-/* `guarded`: only for whom secrets_admit lets in. */
+/* `guarded`: only for whom secrets_admit lets in. Bodies above max_bytes (0: SERVER_MAX_BODY_BYTES) are answered 413.
+ */
 struct server_route {
 	const char *method, *path;
 	bool guarded;
+	size_t max_bytes;
 	void (*handle)(void *arg, struct server_request *r);
 	void *arg;
 };

@@ -128,10 +128,6 @@ void admission_answer(void *arg, struct server_request *r)
 	size_t n;
 	const char *body = server_body(r, &n);
 
-	if (n > WEBHOOK_MAX_BYTES) {
-		server_answer_text(r, 413, "an admission review has 7 MiB at most\n");
-		return;
-	}
 	if (webhook_answer(&a->rules, server_header(r, "Content-Type"), body == NULL ? "" : body, n, &answer, NULL,
 			   &e) < 0)
 		log_warn("an admission request is not answered", KV("why", e.msg));

@@ -52,10 +52,10 @@ static void post_keep(void *arg, struct server_request *r)
 }
 
 static const struct server_route routes[] = {
-	{ "GET", "/ok", false, get_ok, NULL },
-	{ "GET", "/big", false, get_big, NULL },
-	{ "POST", "/count", true, post_count, NULL },
-	{ "POST", "/keep", false, post_keep, NULL },
+	{ "GET", "/ok", false, 0, get_ok, NULL },
+	{ "GET", "/big", false, 0, get_big, NULL },
+	{ "POST", "/count", true, 0, post_count, NULL },
+	{ "POST", "/keep", false, 10, post_keep, NULL },
 };
 
 static const struct conns_limits roomy = { LONG_MS, LONG_MS, LONG_MS, LONG_MS, 100, 64 << 20 };
@@ -192,11 +192,14 @@ static void test_slow_header(void **state)
 	slow = client();
 	say(slow, "GET /ok HTTP/1.1\r\n");
 	WAIT_FOR(OPEN == 2);
-	/* Busy all the time: each byte would put off a timeout of the connection. */
-	for (int i = 0; dropped(DROP_HEADER) < 2; i++) {
-		assert_true(i < PATIENCE_MS);
-		(void)!send(slow, "a", 1, MSG_NOSIGNAL);
-		turn();
+	/* Busy all the time, but never too long: each byte would put off a timeout of the connection. */
+	for (uint64_t since = loop_now_ms(loop), last = 0; dropped(DROP_HEADER) < 2; turn()) {
+		uint64_t now = loop_now_ms(loop);
+
+		assert_true(now - since < PATIENCE_MS);
+		if (now > last)
+			(void)!send(slow, "a", 1, MSG_NOSIGNAL);
+		last = now;
 	}
 	WAIT_FOR(OPEN == 0);
 	assert_true(is_closed(silent) && is_closed(slow));
@@ -234,10 +237,9 @@ static void test_body_has_its_own_deadline(void **state)
 	start(&limits);
 	fd = client();
 	say(fd, "POST /count HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
-	for (int i = 0; dropped(DROP_BODY) == 0; i++) {
-		assert_true(i < PATIENCE_MS);
+	for (since = loop_now_ms(loop); dropped(DROP_BODY) == 0; turn()) {
+		assert_true(loop_now_ms(loop) - since < PATIENCE_MS);
 		(void)!send(fd, "1\r\nx\r\n", 6, MSG_NOSIGNAL);
-		turn();
 	}
 	WAIT_FOR(OPEN == 0);
 	close(fd);
@@ -364,6 +366,11 @@ static void test_large_header_and_body(void **state)
 	snprintf(text, sizeof text, "POST /count HTTP/1.1\r\nContent-Length: %d\r\n\r\n", SERVER_MAX_BODY_BYTES + 1);
 	say(fd, text);
 	expect(fd, "413", "\n");
+	close(fd);
+	fd = client();
+	say(fd, "POST /keep HTTP/1.1\r\nContent-Length: 11\r\n\r\n12345678901");
+	expect(fd, "413", "the body is too large\n");
+	assert_null(kept);
 	close(fd);
 	fd = client();
 	say(fd, "GET /ok HTTP/1.1\r\n");
