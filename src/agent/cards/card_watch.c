@@ -15,6 +15,7 @@ struct look {
 	unsigned failures; /* of taking its events, one after the other */
 	uint64_t retry_ms;
 	int taken; /* what gpu_events_take said; 1: not tried */
+	bool said; /* that it has no events; the loop's */
 	struct hm_err err;
 	struct gpu_event events[CARD_WATCH_EVENTS];
 	size_t count;
@@ -120,13 +121,14 @@ static void say_events(struct card_watch *w, const struct look *c, uint64_t now_
 	}
 }
 
-static void say_failure(const struct look *c)
+static void say_failure(struct look *c)
 {
-	if (c->taken == -HM_EUNSUPPORTED)
+	if (c->taken == -HM_EUNSUPPORTED && !c->said)
 		log_v(4, "no events of a card; it is asked", KV("uuid", c->uuid), KV_ERR(&c->err));
-	else if (c->taken < 0 && c->failures == 1)
+	else if (c->taken < 0 && c->taken != -HM_EUNSUPPORTED && c->failures == 1)
 		log_warn("the driver's events of a card cannot be had; trying again, less and less often",
 			 KV("uuid", c->uuid), KV_ERR(&c->err));
+	c->said = c->taken == -HM_EUNSUPPORTED || (c->said && c->taken != 0);
 }
 
 static void on_done(struct worker_job *job)
@@ -136,7 +138,7 @@ static void on_done(struct worker_job *job)
 	bool gone = false;
 
 	for (size_t i = 0; w->looked && i < w->count; i++) {
-		const struct look *c = &w->cards[i];
+		struct look *c = &w->cards[i];
 
 		say_events(w, c, now.ms);
 		say_failure(c);

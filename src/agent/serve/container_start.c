@@ -1,5 +1,7 @@
 #include "agent/serve/container_start.h"
 
+#include <string.h>
+
 #include "agent/claims/prestart.h"
 #include "agent/processes/holders.h"
 #include "base/log.h"
@@ -64,6 +66,17 @@ static int start_one(const struct container_start_tools *t, const struct prestar
 	return 0;
 }
 
+/* A start that waits looks every few milliseconds. */
+static void say_trouble(struct hm_err *said, const struct hm_err *why)
+{
+	if (why->code != 0 && strcmp(said->msg, why->msg) != 0)
+		log_warn("the kubelet's checkpoint cannot be read; going by the Allocate calls that are remembered",
+			 KV_ERR(why));
+	else if (why->code == 0 && said->code != 0)
+		log_info("the kubelet's checkpoint can be read again");
+	*said = *why;
+}
+
 int container_start(const struct container_start_tools *t, const char *const *ids, size_t count, struct hm_err *e)
 {
 	struct prestart_target targets[PRESTART_MAX_TARGETS];
@@ -76,9 +89,9 @@ int container_start(const struct container_start_tools *t, const char *const *id
 	struct hm_err why = { 0 };
 	size_t target_count;
 
-	if (checkpoint_read(t->binding.paths->checkpoint.s, t->offer->resource, &checkpoint, &why) < 0)
-		log_warn("the kubelet's checkpoint cannot be read; going by the Allocate calls that are remembered",
-			 KV_ERR(&why));
+	if (checkpoint_read(t->binding.paths->checkpoint.s, t->offer->resource, &checkpoint, &why) == 0)
+		why = (struct hm_err) { 0 };
+	say_trouble(t->checkpoint_trouble, &why);
 	facts.checkpoint = checkpoint;
 	facts.checkpoint_trouble = why.msg;
 	if (prestart_find(&facts, ids, count, targets, &target_count, e) < 0 ||

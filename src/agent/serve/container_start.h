@@ -12,6 +12,7 @@
 struct container_start_tools {
 	struct binding_tools binding;
 	struct offer *offer;
+	struct hm_err *checkpoint_trouble; /* what was said last of the kubelet's checkpoint; kept for the next start */
 };
 
 /* -HM_EAGAIN where trying again soon may help; the message is what the pod's owner reads in its events. */

@@ -13,6 +13,7 @@ struct service {
 	const struct fleet *fleet; /* NULL until the first scan */
 	struct link waiting;       /* calls that may succeed soon */
 	struct loop_timer *look;
+	struct hm_err checkpoint_trouble; /* container_start's */
 	struct service_stats stats;
 };
 
@@ -154,7 +155,7 @@ static int try_start(struct service *s, const struct dp_container_request *req, 
 {
 	if (need_fleet(s, e) < 0)
 		return -e->code;
-	const struct container_start_tools tools = { tools_of(s), s->config.offer };
+	const struct container_start_tools tools = { tools_of(s), s->config.offer, &s->checkpoint_trouble };
 	return container_start(&tools, req->ids, req->count, e);
 }
 

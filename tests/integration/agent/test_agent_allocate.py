@@ -291,3 +291,15 @@ def test_a_full_disk_rejects_no_pod(small_disk, kubelet, agent):
     assert sorted(set(numbers)) == numbers, "none is given twice, also over a crash"
     fill.unlink()
     kubelet.plugin.pre_start(slot)
+
+
+def test_what_stays_as_it_is_is_said_once(node, kubelet):
+    """At --v=4: a card without events is looked at twice a second, a start that waits every few milliseconds."""
+    for _ in range(2):
+        with pytest.raises(grpc.RpcError):
+            kubelet.plugin.pre_start(ids(0, 1))
+    assert node.log().count("checkpoint cannot be read") == 1
+    assert node.log().count("no events of a card") == 2, "each card's"
+    kubelet.admit("uid-a", "c", ids(0, 1))
+    kubelet.plugin.pre_start(ids(0, 1))
+    assert node.log().count("checkpoint can be read again") == 1
