@@ -23,19 +23,6 @@ def build():
     return BUILD
 
 
-def host_files():
-    """Files where an agent by its defaults, or one in a real pod, would keep its own."""
-    folders = ("/usr/local/vgpu", "/var/lib/hami-vgpu", "/var/lib/kubelet/device-plugins", "/var/run/cdi")
-    return {path for folder in folders for path in pathlib.Path(folder).rglob("*") if path.is_file()}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def host_is_left_alone():
-    before = host_files()
-    yield
-    assert host_files() == before, "a test's agent writes outside the test's folder"
-
-
 @pytest.fixture
 def short_tmp():
     """A folder of the test's own whose path leaves room for a socket's name (108 bytes in all)."""
