@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import shutil
+import signal
 import subprocess
 import time
 
@@ -14,7 +15,7 @@ pytest.register_assert_rewrite("node.hami", "node.late")
 from node.base import MIB, Container, Pod, wait_until  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
 from node.hami import ALLOCATED, PHASE, TO_ALLOCATE  # noqa: E402
-from node.late import check, check_license, claim_of, claims_of, events, late_node, restart_agent  # noqa: E402
+from node.late import check, check_license, claim_of, claims_of, events, late_node, metric, restart_agent  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 
 
@@ -274,3 +275,30 @@ def test_only_what_our_scheduler_signed_starts(node, signing):
     signing(good)
     node.kill_container("signed")
     wait_until("refused", 15, lambda: "is another than the one" in node.container("signed").get("message", ""))
+
+
+def test_pods_that_ran_before_the_first_key(node):
+    """What --signature=warn is for: they go on, over restarts of theirs and of the agent. Required, the next start is refused."""
+    a, b = node.uuids()
+    keys = node.folder / "keys"
+    keys.mkdir()
+    (node.folder / "key").write_text(KEY)
+    try:
+        restart_agent(node, f"--signature-keys={keys}", "--signature=warn")
+        node.place(Pod.one("early", hold(mib=1), restart="Always"), [[(b, 800, 0)]])
+        node.wait_running(["early"], seconds=20)
+        subprocess.run(["openssl", "pkey", "-in", node.folder / "key", "-pubout", "-out", keys / "2026-11"], check=True)
+        for rounds, signo in ((1, None), (2, signal.SIGKILL)):
+            if signo is not None:
+                restart_agent(node, f"--signature-keys={keys}", "--signature=warn", signo=signo)
+            node.kill_container("early")
+            wait_until("started again", 30, lambda n=rounds: node.restarts("early") >= n and node.phase("early") == "Running")
+            check(node, "early", [(b, 800)])
+            assert node.annotations("early")[PHASE] == "success"
+        assert metric(node, "hami_agent_unsigned_placements_total") >= 1
+        restart_agent(node, f"--signature-keys={keys}")
+        node.kill_container("early")
+        wait_until("refused", 15, lambda: "has no signature" in node.container("early").get("message", ""))
+    finally:
+        restart_agent(node)
+        shutil.rmtree(keys)
