@@ -157,7 +157,7 @@ static int name_card(struct node_book *b, const char *uuid)
 	size_t at = b->card_count;
 
 	for (size_t i = 0; i < b->card_count; i++) {
-		if (strcmp(b->cards[i].uuid, uuid) == 0 && b->cards[i].shares > 0) {
+		if (strcmp(b->cards[i].uuid, uuid) == 0) {
 			b->cards[i].shares++;
 			return (int)i;
 		}

@@ -21,9 +21,9 @@
 #include "model/placement/node_state.h"
 
 struct held_card {
-	char uuid[HM_UUID_BYTES]; /* "" where the place is free */
-	uint32_t shares;          /* that name it */
-	int card;                 /* of the state; NODE_NO_CARD */
+	char uuid[HM_UUID_BYTES];
+	uint32_t shares; /* that name it; 0: the place is free */
+	int card;        /* of the state; NODE_NO_CARD */
 };
 
 struct node_book {

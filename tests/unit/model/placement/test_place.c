@@ -233,18 +233,18 @@ static double by_last_letter(void *arg, const struct node_state *n, const struct
 	return n->name[1] == '2' ? -1 : 1;
 }
 
-static double second_card(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
-			  const struct card_ask *ask)
+static double first_card(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
+			 const struct card_ask *ask)
 {
 	(void)arg, (void)n, (void)used, (void)ask;
-	return card == 1 ? -1 : 0;
+	return card == 0 ? -1 : 0; /* HAMi begins with the last */
 }
 
 static void a_policy_of_ones_own_ranks_nodes_and_cards(void **state)
 {
 	struct fixture f = three("mine");
 	size_t asked = 0;
-	struct node_order mine = { "mine", NULL, by_last_letter, second_card, &asked };
+	struct node_order mine = { "mine", NULL, by_last_letter, first_card, &asked };
 	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 1000 };
 	struct pod_ask ask = ask_of(&container, "a");
 	struct place_result r;
@@ -254,10 +254,10 @@ static void a_policy_of_ones_own_ranks_nodes_and_cards(void **state)
 	ask.wishes.card_policy = "mine";
 	assert_string_equal(place(&f, &ask, NULL, 0, &r), "n2");
 	assert_int_equal(asked, 3);
-	assert_int_equal(r.grant->shares[0].card, 1);
+	assert_int_equal(r.grant->shares[0].card, 0);
 	ask.wishes.node_policy = "binpack";
 	assert_string_equal(place(&f, &ask, NULL, 0, &r), "n1");
-	assert_int_equal(r.grant->shares[0].card, 1);
+	assert_int_equal(r.grant->shares[0].card, 0);
 	assert_int_equal(asked, 3);
 	end(&f);
 }

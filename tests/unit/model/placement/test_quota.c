@@ -33,6 +33,9 @@ static void several_quotas_hold_at_once(void **state)
 	set(q, "a", "small", 8000, 200);
 	set(q, "b", "other", 1, 1);
 	expect_room(q, "a", 8000, 200);
+	set(q, "a", "third", NONE, 500);
+	expect_room(q, "a", 8000, 200);
+	quotas_remove(q, "a", "third");
 	set(q, "a", "small", 30000, 300);
 	expect_room(q, "a", 20000, 300);
 	quotas_remove(q, "a", "big");
