@@ -12,7 +12,6 @@ static void row_free(struct node_row *row)
 	free(row->text);
 	free(row);
 }
-HM_DEFINE_AUTO(node_row, row_free);
 
 /* A part of row->text. */
 static const char *put(char **at, const char *text)
