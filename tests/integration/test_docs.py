@@ -33,6 +33,22 @@ def test_the_agent_says_so(message):
         assert part.strip(";: ") == "" or part in said or part.strip() in said, part
 
 
+def names():
+    """What src/contract names: annotations, resources, variables, paths."""
+    for page in ("hami", "host", "container", "names"):
+        text = (REPO / f"src/contract/{page}.h").read_text()
+        for value in re.findall(r'^#define \w+ "([^"]+)"', text, re.M):
+            if "/" in value or re.fullmatch("[A-Z][A-Z_]+", value):
+                yield value
+
+
+def test_every_name_is_on_a_page_of_the_contracts():
+    pages = "".join(p.read_text() for p in (REPO / "docs/contracts").glob("*.md"))
+    found = list(names())
+    assert len(found) > 60
+    assert not [name for name in found if name not in pages]
+
+
 def test_every_example_and_page_that_is_named_is_there():
     for page in ("troubleshooting.md", "node-agent.md"):
         for name in re.findall(r"deploy/examples/([\w.-]+\.yaml)", (REPO / "docs" / page).read_text()):
