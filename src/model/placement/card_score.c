@@ -31,7 +31,7 @@ static int read_entry(struct piece entry, uint32_t values[WEIGHTS], bool seen[WE
 	const char *equals = memchr(entry.p, '=', entry.n);
 	struct piece key, value;
 	size_t which = 0;
-	uint32_t v;
+	uint32_t v = 0;
 
 	if (equals == NULL)
 		return hm_err_set(e, HM_EINVAL, "expected key=value entries");

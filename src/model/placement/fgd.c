@@ -272,7 +272,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 {
 	struct node_room room;
 	uint64_t key;
-	size_t count;
+	size_t count = 0;
 	int rc = look_at(f, n, e);
 
 	if (rc == 0)
