@@ -30,7 +30,7 @@ int card_ask_make(enum ask_kind kind, const struct ask_amounts *a, const struct 
 		  struct hm_err *e)
 {
 	int64_t factor = HM_MAX(rules->memory_factor, 1);
-	int64_t count, memory, cores;
+	int64_t count = 0, memory = 0, cores = 0;
 	uint32_t percent;
 	int err;
 
