@@ -9,8 +9,8 @@
 #include "io/loop.h"
 #include "sched/metrics/metrics.h"
 #include "sched/options/version.h"
+#include "sched/parts.h"
 #include "sched/serve/server.h"
-#include "sched/verbs/admission.h"
 
 enum { STOP_MS = 5000 /* for requests in hand */, OTHER_FILES = 256 };
 
@@ -20,7 +20,7 @@ struct scheduler {
 	struct loop_signal *term, *interrupt;
 	struct loop_timer *stop;
 	struct secrets *secrets;
-	struct admission *admission;
+	struct parts parts;
 	struct server *server;
 	struct server_route routes[SERVER_MAX_ROUTES];
 	size_t route_count;
@@ -38,17 +38,17 @@ static void get_healthz(void *arg, struct server_request *r)
 	server_answer_text(r, 200, "");
 }
 
-/* Nothing is known of the cluster yet: no part that watches it is there. */
 static bool is_ready(void *arg)
 {
-	(void)arg;
-	return false;
+	const struct scheduler *s = arg;
+
+	return !s->stopping && view_is_synced(s->parts.view);
 }
 
 static void get_readyz(void *arg, struct server_request *r)
 {
 	struct scheduler *s = arg;
-	bool ready = !s->stopping && is_ready(s);
+	bool ready = is_ready(s);
 
 	server_answer_text(r, ready ? 200 : 503, ready ? "" : s->stopping ? "ending\n" : "not synced\n");
 }
@@ -68,7 +68,8 @@ static void add_routes(struct scheduler *s)
 		{ "GET", "/healthz", .handle = get_healthz, .arg = s },
 		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
 		{ "GET", "/version", .handle = get_version, .arg = s },
-		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->admission },
+		{ "POST", "/filter", true, 0, parts_answer_filter, &s->parts },
+		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
 	};
 
 	_Static_assert(HM_COUNT(routes) <= SERVER_MAX_ROUTES, "SERVER_MAX_ROUTES");
@@ -124,7 +125,7 @@ static int make_server(struct scheduler *s, struct hm_err *e)
 						    .connections = (size_t)o->max_connections,
 						    .held_bytes = SERVER_MAX_HELD_BYTES } };
 
-	if (secrets_new(s->loop, &files, &s->secrets, e) < 0 || admission_new(o, NULL, &s->admission, e) < 0)
+	if (secrets_new(s->loop, &files, &s->secrets, e) < 0 || parts_init(&s->parts, s->loop, o, e) < 0)
 		return -e->code;
 	add_routes(s);
 	config.routes = s->routes;
@@ -159,7 +160,7 @@ static void free_parts(struct scheduler *s)
 {
 	http_server_free(s->metrics);
 	server_free(s->server);
-	admission_free(s->admission);
+	parts_fini(&s->parts);
 	secrets_free(s->secrets);
 	loop_timer_free(s->stop);
 	loop_signal_free(s->interrupt);

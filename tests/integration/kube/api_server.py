@@ -335,13 +335,15 @@ class ApiServer:
 
     @staticmethod
     def selected(query, tree):
-        """fieldSelector as the agent uses it: metadata.name=..., spec.nodeName=..."""
+        """fieldSelector as our programs use it: metadata.name=..., spec.nodeName=..., status.phase!=..."""
         for term in filter(None, query.get("fieldSelector", "").split(",")):
             path, _, want = term.partition("=")
+            unequal = path.endswith("!")
+            path = path.rstrip("!")
             value = tree
             for key in path.split("."):
                 value = (value or {}).get(key)
-            if value != want:
+            if (value == want) == unequal:
                 return False
         return True
 

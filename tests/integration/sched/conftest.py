@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from sched_peer import Authority, Scheduler, Secret
+from sched_peer import Authority, Cluster, Scheduler, Secret
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +33,10 @@ def served(scheduler, authority, short_tmp):
     scheduler.tls = ssl.create_default_context(cafile=str(authority.folder / "ca.crt"))
     scheduler.flags = [f"--cert_file={scheduler.secret.folder}/tls.crt", f"--key_file={scheduler.secret.folder}/tls.key"]
     return scheduler
+
+
+@pytest.fixture
+def cluster(short_tmp):
+    it = Cluster(short_tmp)
+    yield it
+    it.api.down()

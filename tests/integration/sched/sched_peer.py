@@ -7,9 +7,14 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import urllib.request
 
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "kube"))
+from api_server import ApiServer  # noqa: E402
+from kube_peer import write_kubeconfig  # noqa: E402
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
 
@@ -54,6 +59,9 @@ class Scheduler:
         self.tls = None
 
     def start(self, *flags, env=None):
+        """Without an API server of the test's there is one that never answers."""
+        if not any(flag.startswith("--kubeconfig") for flag in flags):
+            flags = (*flags, f"--kubeconfig={write_kubeconfig(self.out.parent / 'nowhere', 'http://127.0.0.1:1')}")
         clean = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "HAMI_NODELOCK_EXPIRE")}
         with open(self.out, "w") as out:
             self.process = subprocess.Popen(
@@ -88,6 +96,16 @@ class Scheduler:
         finally:
             if on is None:
                 sock.close()
+
+    def filter(self, a_pod, names, on=None):
+        """The answer to /filter."""
+        body = json.dumps({"Pod": a_pod, "Nodes": None, "NodeNames": names}).encode()
+        status, _, answer = self.ask("POST", "/filter", body, [("Content-Type", "application/json")], on)
+        assert status == 200, answer
+        return json.loads(answer)
+
+    def wait_ready(self):
+        wait_until("the first sync", 60, lambda: self.ask("GET", "/readyz")[0] == 200)
 
     def metric(self, name, **labels):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.said('metrics_port')}/metrics", timeout=30) as answer:
@@ -146,11 +164,35 @@ class Secret:
         (self.folder / "..tmp").rename(self.folder / "..data")
 
 
+class Cluster:
+    """Nodes with cards, and pods, on a stand-in for the API server."""
+
+    def __init__(self, folder):
+        self.api = ApiServer()
+        self.kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{self.api.port}")
+
+    def node(self, name, cards=1, memory=40000, slots=10, **annotations):
+        register = [{"id": f"GPU-{name}-{i}", "index": i, "count": slots, "devmem": memory, "devcore": 100, "type": "NVIDIA A100",
+                     "mode": "hami-core", "health": True} for i in range(cards)]
+        return self.api.put_tree("nodes", None, {
+            "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": json.dumps(register), **annotations}},
+            "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots)}}})
+
+    def held(self, name, node, text):
+        """A pod that is bound with this share."""
+        return self.api.put_tree("pods", "default", {
+            **pod(name, nvidia_com__gpu=1),
+            "metadata": {"name": name, "uid": f"uid-{name}", "annotations": {
+                "hami.io/vgpu-node": node, "hami.io/vgpu-time": "1", "hami.io/vgpu-devices-allocated": text}},
+            "spec": {**pod(name, nvidia_com__gpu=1)["spec"], "nodeName": node}, "status": {"phase": "Running"}})
+
+
 def pod(name="p", **limits):
-    limits = {k.replace("_", "."): str(v) for k, v in limits.items()}
+    """Limits as nvidia_com__gpu=1."""
+    limits = {k.replace("__", "/").replace("_", "."): str(v) for k, v in limits.items()}
     return {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
             "spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
 
 
-def dumps(value):
-    return json.dumps(value).encode()
+def gpu(memory, count=1, **more):
+    return {"nvidia_com__gpu": count, "nvidia_com__gpumem": memory, **more}

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from sched_peer import REPO, read_answer, wait_until
+from sched_peer import Authority, REPO, read_answer, wait_until
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -176,15 +176,33 @@ def test_large_bodies(served):
 
 
 def test_who_may_ask(served, authority, short_tmp):
-    """The guarded paths want a certificate of the authority or the token; the probes' paths do not."""
+    """The guarded paths want a certificate of the authority or the token, which may change; the probes' paths do not."""
     token = short_tmp / "token"
     token.write_text("first-token\n")
-    cert, key = authority.issue("client", "kube-scheduler")
     served.start(*served.flags, f"--client-ca-file={authority.folder}/ca.crt", f"--token-file={token}")
-    assert served.ask("GET", "/healthz")[0] == 200
-    assert served.ask("GET", "/version")[0] == 200
-    served.tls.load_cert_chain(cert, key)
-    assert served.ask("GET", "/healthz")[0] == 200
+    bare = dict(method="POST", path="/filter", body=b"{}")
+
+    def with_token(text):
+        return served.ask(**bare, headers=[("Authorization", f"Bearer {text}")])[0]
+
+    for path in ("/healthz", "/version"):
+        assert served.ask("GET", path)[0] == 200
+    status, headers, _ = served.ask(**bare)
+    assert (status, headers["www-authenticate"]) == (401, "Bearer")
+    assert served.ask("POST", "/webhook", b"{}")[0] == 401
+    assert (with_token("first-token"), with_token("first-toke"), with_token("first-token1"), with_token("")) == (200, 401, 401, 401)
+    token.write_text("second-token")
+    wait_until("the new token", 30, lambda: with_token("second-token") == 200)
+    assert with_token("first-token") == 401
+    served.tls.load_cert_chain(*authority.issue("client", "kube-scheduler"))
+    assert served.ask(**bare)[0] == 200
+    served.tls.load_cert_chain(*Authority(short_tmp / "other").issue("client"))
+    try:
+        status = served.ask(**bare)[0]
+    except (ssl.SSLError, ConnectionError):
+        status = "no connection"
+    assert status == "no connection"
+    assert served.metric("hami_scheduler_requests_refused_total", reason="not-admitted") >= 6
 
 
 def test_it_ends_gracefully(served):

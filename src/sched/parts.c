@@ -1,0 +1,174 @@
+#include "sched/parts.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "kube/config.h"
+#include "sched/verbs/filter_events.h"
+
+enum { EXPIRE_MS = 1000 };
+
+/* ---- the API server */
+
+static int make_client(struct parts *p, struct hm_err *e)
+{
+	const struct sched_options *o = p->options;
+	struct kube_config_places places = kube_config_places_of(o->kubeconfig);
+	struct kube_client_options options = { .user_agent = "hami-scheduler/" HM_VERSION,
+					       .request_ms = (uint32_t)o->kube_timeout_s * 1000,
+					       .burst = (uint32_t)o->kube_burst };
+	struct kube_config *config;
+	char host[256] = "";
+
+	if (kube_config_find(&places, &config, e) < 0)
+		return -e->code;
+	if (o->kube_qps > 0)
+		options.per_second = HM_MAX((uint32_t)o->kube_qps, 1U);
+	log_info("the API server", KV("server", config->server), KV("by", config->origin));
+	if (kube_client_new(p->loop, config, &options, &p->client, e) < 0)
+		return -e->code;
+	if (gethostname(host, sizeof host - 1) < 0)
+		host[0] = '\0';
+	return kube_events_new(p->client, o->scheduler_name[0] != '\0' ? o->scheduler_name : "hami-scheduler", host,
+			       &p->events, e);
+}
+
+static void on_synced(void *arg)
+{
+	struct parts *p = arg;
+	struct view_stats stats;
+
+	view_stats(p->view, &stats);
+	log_info("the cluster is known", KV_U64("nodes", stats.nodes), KV_U64("with_cards", stats.nodes_with_cards),
+		 KV_U64("holding", cluster_holding_count(p->cluster)));
+}
+
+static int make_view(struct parts *p, struct hm_err *e)
+{
+	const struct view_config config = {
+		.client = p->client,
+		.cluster = p->cluster,
+		.events = p->events,
+		.pods = pod_rules_of(p->options->device),
+		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
+		.synced = on_synced,
+		.arg = p,
+	};
+
+	return view_new(&config, &p->view, e);
+}
+
+/* ---- deciding */
+
+static const char *barred(void *arg)
+{
+	return parts_barred(arg);
+}
+
+/* What is learnt of typical pods are those that were placed. */
+static void on_filtered(void *arg, const struct filter_outcome *o)
+{
+	struct parts *p = arg;
+	struct hm_err e;
+
+	if (o->node != NULL) {
+		struct mix_shape shape = mix_shape_of(o->ask);
+
+		if (pod_mix_see(&p->mix, &shape, &e) < 0)
+			log_v(2, "a pod's shape is not learnt", KV_ERR(&e));
+	}
+	filter_tell(p->events, o);
+}
+
+static void on_asked(void *arg, const struct pod_ask *ask)
+{
+	struct parts *p = arg;
+
+	fgd_begin(p->fgd, ask);
+}
+
+static int make_placer(struct parts *p, struct hm_err *e)
+{
+	const struct fgd_weights weights = fgd_default_weights();
+
+	p->cluster = cluster_new(p->options->device->memory_factor);
+	p->placer = placer_new(p->options->node_policy, p->options->gpu_policy);
+	p->fgd = fgd_new(&p->mix, &weights);
+	if (p->cluster == NULL || p->placer == NULL || p->fgd == NULL)
+		return hm_err_set(e, HM_ENOMEM, "start");
+	placer_set_policy(p->placer, fgd_order(p->fgd));
+	return 0;
+}
+
+static int make_verbs(struct parts *p, struct hm_err *e)
+{
+	const struct filter_config config = {
+		.cluster = p->cluster,
+		.placer = p->placer,
+		.pods = pod_rules_of(p->options->device),
+		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
+		.barred = barred,
+		.asked = on_asked,
+		.told = on_filtered,
+		.arg = p,
+	};
+
+	if (filter_new(&config, &p->filter, e) < 0)
+		return -e->code;
+	return admission_new(p->options, p->cluster, &p->admission, e);
+}
+
+static void on_expire(void *arg)
+{
+	struct parts *p = arg;
+	size_t n = cluster_expire(p->cluster, loop_now_ms(p->loop));
+
+	if (n > 0)
+		log_v(2, "promises that nobody kept are taken back", KV_U64("pods", n));
+	loop_timer_arm(p->expire, EXPIRE_MS);
+}
+
+/* ---- life */
+
+int parts_init(struct parts *p, struct loop *l, const struct sched_options *o, struct hm_err *e)
+{
+	*p = (struct parts) { .loop = l, .options = o };
+	if (node_selector_check(o->node_label_selector, e) < 0)
+		return hm_err_wrap(e, "--node-label-selector");
+	if (make_placer(p, e) < 0 || make_verbs(p, e) < 0 || make_client(p, e) < 0 || make_view(p, e) < 0 ||
+	    loop_timer_new(l, on_expire, p, &p->expire, e) < 0)
+		return -e->code;
+	loop_timer_arm(p->expire, EXPIRE_MS);
+	return 0;
+}
+
+void parts_fini(struct parts *p)
+{
+	loop_timer_free(p->expire);
+	admission_free(p->admission);
+	filter_free(p->filter);
+	view_free(p->view);
+	kube_events_free(p->events);
+	kube_client_free(p->client);
+	placer_free(p->placer);
+	fgd_free(p->fgd);
+	pod_mix_fini(&p->mix);
+	cluster_free(p->cluster);
+	*p = (struct parts) { 0 };
+}
+
+const char *parts_barred(const struct parts *p)
+{
+	return view_is_synced(p->view) ? NULL : "the scheduler does not know the cluster yet";
+}
+
+void parts_answer_filter(void *arg, struct server_request *r)
+{
+	struct parts *p = arg;
+	struct str out = { 0 };
+	size_t n;
+	char *body = server_body(r, &n);
+
+	filter_answer(p->filter, body, n, loop_now_ms(p->loop), &out);
+	server_answer(r, 200, SERVER_JSON, &out);
+}

@@ -1,0 +1,45 @@
+/* What is known of the cluster, and what decides by it: made in order, tied together, taken down in order. The server's
+ * routes lead here. */
+#ifndef HM_SCHED_PARTS_H
+#define HM_SCHED_PARTS_H
+
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "io/loop.h"
+#include "kube/client.h"
+#include "kube/event.h"
+#include "model/placement/cluster.h"
+#include "model/placement/fgd.h"
+#include "model/placement/place.h"
+#include "sched/options/options.h"
+#include "sched/serve/server.h"
+#include "sched/verbs/admission.h"
+#include "sched/verbs/filter.h"
+#include "sched/view/view.h"
+
+struct parts {
+	struct loop *loop;
+	const struct sched_options *options;
+	struct kube_client *client;
+	struct kube_events *events;
+	struct cluster *cluster;
+	struct pod_mix mix;
+	struct fgd *fgd;
+	struct placer *placer;
+	struct view *view;
+	struct filter *filter;
+	struct admission *admission;
+	struct loop_timer *expire; /* promises that nobody kept */
+};
+
+/* On failure fini is due, too. `p` must not move. */
+int parts_init(struct parts *p, struct loop *l, const struct sched_options *o, struct hm_err *e) HM_MUST_USE;
+void parts_fini(struct parts *p);
+
+/* NULL: pods can be placed; else why they cannot yet. */
+const char *parts_barred(const struct parts *p);
+
+/* For a server_route; arg is the parts. */
+void parts_answer_filter(void *arg, struct server_request *r);
+
+#endif

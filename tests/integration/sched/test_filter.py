@@ -1,0 +1,70 @@
+"""/filter on the running scheduler: from the API server's objects to an answer, and no call in between."""
+import time
+
+from sched_peer import gpu, pod, wait_until
+
+
+def start(scheduler, cluster, *flags):
+    scheduler.start(f"--kubeconfig={cluster.kubeconfig}", *flags)
+    return scheduler
+
+
+def test_from_objects_to_an_answer(scheduler, cluster):
+    for name in ("n1", "n2"):
+        cluster.node(name)
+    cluster.held("old", "n1", "GPU-n1-0,NVIDIA,30000,0:;")
+    start(scheduler, cluster).wait_ready()
+    answer = scheduler.filter(pod("a", **gpu(20000)), ["n1", "n2", "n3"])
+    assert (answer["NodeNames"], answer["Error"]) == (["n2"], "")
+    asked = len(cluster.api.requests)
+    # What was promised counts, though the pod is not bound; nothing is written anywhere.
+    answer = scheduler.filter(pod("b", **gpu(30000)), ["n1", "n2"])
+    assert answer["NodeNames"] is None and not answer["FailedAndUnresolvableNodes"]
+    assert answer["FailedNodes"] == {"n1": "1/1 CardInsufficientMemory", "n2": "1/1 CardInsufficientMemory"}
+    assert [r for r in cluster.api.requests[asked:] if r.method != "GET" and "/events" not in r.path] == []
+    # A node that comes and a pod that goes are seen at once.
+    cluster.node("n3")
+    wait_until("the new node", 30, lambda: scheduler.filter(pod("b", **gpu(30000)), ["n3"])["NodeNames"] == ["n3"])
+    cluster.api.delete("pods", "default", "old")
+    wait_until("the freed card", 30, lambda: scheduler.filter(pod("c", **gpu(40000)), ["n1"])["NodeNames"] == ["n1"])
+
+
+def test_nothing_is_placed_before_the_cluster_is_known(scheduler, cluster):
+    cluster.node("n1")
+    cluster.api.fault(lambda h: (time.sleep(0.2), h.json(500, {"kind": "Status", "code": 500})), times=3,
+                      when=lambda h: h.command == "GET" and "pods" in h.path)
+    start(scheduler, cluster)
+    assert scheduler.ask("GET", "/readyz")[0] == 503
+    answer = scheduler.filter(pod("a", **gpu(20000)), ["n1"])
+    assert answer["Error"] == "the scheduler does not know the cluster yet" and answer["NodeNames"] is None
+    # Pods without cards do not wait.
+    assert scheduler.filter(pod("b", cpu=1), ["n1", "x"])["NodeNames"] == ["n1", "x"]
+    scheduler.wait_ready()
+    assert scheduler.filter(pod("a", **gpu(20000)), ["n1"])["NodeNames"] == ["n1"]
+
+
+def test_a_pod_that_fits_nowhere_has_one_event(scheduler, cluster):
+    cluster.node("n1")
+    cluster.node("n2", cards=2)
+    start(scheduler, cluster, "--scheduler-name=hami-scheduler").wait_ready()
+    for _ in range(3):
+        scheduler.filter(pod("a", **gpu(50000)), ["n1", "n2", "n3"])
+
+    def events():
+        return [e for e in cluster.api.all("events") if e.get("reason") == "FilteringFailed"]
+
+    event, = wait_until("the event", 30, events)
+    assert event["message"] == "no available node, 3 nodes do not meet: 2 CardInsufficientMemory, 1 node unregistered"
+    assert (event["involvedObject"]["uid"], event["source"]["component"]) == ("uid-a", "hami-scheduler")
+
+
+def test_five_thousand_names(scheduler, cluster):
+    """All of them are looked at; what it costs is measured by make bench."""
+    for i in range(300):
+        cluster.node(f"n{i}", cards=1)
+    start(scheduler, cluster).wait_ready()
+    names = [f"n{i}" for i in range(300)] + [f"gone{i}" for i in range(4700)]
+    with scheduler.connect() as sock:
+        answer = scheduler.filter(pod("a", **gpu(50000)), names, on=sock)
+        assert len(answer["FailedNodes"]) + len(answer["FailedAndUnresolvableNodes"] or {}) == 5000
+        assert scheduler.filter(pod("b", **gpu(5000)), names, on=sock)["NodeNames"][0] in names[:300]
