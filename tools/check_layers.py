@@ -41,7 +41,8 @@ SIM_LIBRARY_MAY = "contract abi core"
 SIM_PROGRAM_MAY = "contract abi core base io rpc kubelet cdi"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-KNOWS_SIMULATION = re.compile(r"hami[-_]?sim|simulat|simd\b|simctl|simkubelet", re.I)
+# `hami-scheduler simulate` is the product's own.
+KNOWS_SIMULATION = re.compile(r"hami[-_]?sim|simulat(?!e(?![a-z]))|simd\b|simctl|simkubelet", re.I)
 
 
 def allowed(folder, inc):

@@ -10,9 +10,10 @@
 #include "sched/options/options.h"
 #include "sched/options/version.h"
 #include "sched/scheduler.h"
+#include "sched/simulate/simulate.h"
 
 static const char usage[] = "usage: hami-scheduler [options]\n"
-			    "       hami-scheduler version\n\n"
+			    "       hami-scheduler simulate|version [--help]\n\n"
 			    "The extender and the admission webhook beside a kube-scheduler: pods that ask for GPU\n"
 			    "slices get a node and cards.";
 
@@ -31,6 +32,7 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{ "simulate", simulate_main },
 	{ "version", run_version },
 };
 

@@ -10,10 +10,11 @@
 enum {
 	CACHE_BITS = 17,
 	LEARN_PART = 8, /* the mix is looked at again when one pod in so many is new */
+	RECENT = 256,   /* pods that are known again */
 };
 
-struct kind { /* of a card */
-	const char *type;
+struct kind {       /* of a card */
+	char *type; /* owned */
 	int32_t card_mib;
 	struct mix_table *table;
 };
@@ -34,6 +35,8 @@ struct subject {
 struct fgd {
 	struct node_order order;
 	const struct pod_mix *mix;
+	struct pod_mix *learns;  /* NULL: nothing */
+	uint64_t recent[RECENT]; /* their UIDs' hashes, a ring by hash */
 	struct fgd_weights weights;
 	uint64_t learned_at; /* mix->seen when the tables were made */
 	uint64_t learned_total;
@@ -56,6 +59,7 @@ struct fgd_weights fgd_default_weights(void)
 	return (struct fgd_weights) { .fragment = 700, .copies = 290, .balance = 700, .empty = 0, .step = 0 };
 }
 
+static void begin(void *arg, const struct pod_ask *ask);
 static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
 			const struct card_ask *ask);
 static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
@@ -66,7 +70,9 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 
 	if (f == NULL)
 		return NULL;
-	f->order = (struct node_order) { .name = "fgd", .after = node_rank, .card_rank = card_rank, .arg = f };
+	f->order = (struct node_order) {
+		.name = "fgd", .begin = begin, .after = node_rank, .card_rank = card_rank, .arg = f
+	};
 	f->mix = mix;
 	f->weights = *weights;
 	return f;
@@ -79,8 +85,10 @@ const struct node_order *fgd_order(struct fgd *f)
 
 static void forget_tables(struct fgd *f)
 {
-	for (size_t i = 0; i < f->kind_count; i++)
+	for (size_t i = 0; i < f->kind_count; i++) {
 		mix_table_free(f->kinds[i].table);
+		free(f->kinds[i].type);
+	}
 	f->kind_count = 0;
 	memset(f->cache, 0, sizeof f->cache);
 }
@@ -97,6 +105,41 @@ void fgd_free(struct fgd *f)
 	free(f);
 }
 
+void fgd_learn(struct fgd *f, struct pod_mix *mix)
+{
+	f->learns = mix;
+}
+
+/* splitmix64's finish: what is added up below must look random. */
+static uint64_t scramble(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static bool came_before(struct fgd *f, const char *uid)
+{
+	uint64_t hash = 0;
+	uint64_t *place;
+
+	for (const char *c = uid; *c != '\0'; c++)
+		hash = scramble(hash * 31 + (uint8_t)*c + 1);
+	place = &f->recent[hash % RECENT];
+	if (*place == hash)
+		return true;
+	*place = hash;
+	return false;
+}
+
+static void learn(struct fgd *f, const struct pod_ask *ask)
+{
+	struct mix_shape s = mix_shape_of(ask);
+	int rc = came_before(f, ask->uid) ? 0 : pod_mix_see(f->learns, &s, NULL);
+
+	(void)rc; /* a pod less in the mix where memory is short: nothing is lost */
+}
+
 void fgd_begin(struct fgd *f, const struct pod_ask *ask)
 {
 	uint64_t came = f->mix->seen - f->learned_at;
@@ -104,11 +147,18 @@ void fgd_begin(struct fgd *f, const struct pod_ask *ask)
 
 	f->ask = ask;
 	f->at.node = NULL;
-	if (!given_anew && (came == 0 || came * LEARN_PART < f->learned_total))
-		return;
-	forget_tables(f);
-	f->learned_at = f->mix->seen;
-	f->learned_total = f->mix->total;
+	if (given_anew || (came > 0 && came * LEARN_PART >= f->learned_total)) {
+		forget_tables(f);
+		f->learned_at = f->mix->seen;
+		f->learned_total = f->mix->total;
+	}
+	if (f->learns != NULL && ask != NULL)
+		learn(f, ask);
+}
+
+static void begin(void *arg, const struct pod_ask *ask)
+{
+	fgd_begin(arg, ask);
 }
 
 uint16_t card_free_milli(const struct node_card *card, const struct card_use *used)
@@ -125,14 +175,6 @@ uint16_t card_free_milli(const struct node_card *card, const struct card_use *us
 	}
 	milli = HM_MAX(milli, 0);
 	return (uint16_t)HM_MIN(milli, used->slots > 0 ? CARD_MILLI - 1 : CARD_MILLI);
-}
-
-/* splitmix64's finish: what is added up below must look random. */
-static uint64_t scramble(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
 }
 
 /* Cards in any order give the same sum, and one card's part can be exchanged. */
@@ -158,22 +200,27 @@ static int64_t measure(struct fgd *f, size_t kind, uint64_t cards_key, const str
 	return c->measure;
 }
 
+static int add_kind(struct fgd *f, const char *type, int32_t card_mib, struct hm_err *e)
+{
+	struct kind k = { strdup(type), card_mib, mix_table_new(f->mix, type, card_mib) };
+
+	if (k.type != NULL && k.table != NULL && HM_PUSH(f->kinds, f->kind_count, f->kind_cap, k))
+		return 0;
+	mix_table_free(k.table);
+	free(k.type);
+	return hm_err_set(e, HM_ENOMEM, "the mix of pods: no memory");
+}
+
 /* A node's cards are of one kind; where they are not, the first counts for all. */
 static int find_kind(struct fgd *f, const struct node_state *n, size_t *out, struct hm_err *e)
 {
-	struct kind k = { .type = n->count == 0 ? "" : n->cards[0].type,
-			  .card_mib = n->count == 0 ? 0 : n->cards[0].memory_mib };
+	const char *type = n->count == 0 ? "" : n->cards[0].type;
+	int32_t card_mib = n->count == 0 ? 0 : n->cards[0].memory_mib;
 
 	for (*out = 0; *out < f->kind_count; ++*out)
-		if (f->kinds[*out].card_mib == k.card_mib &&
-		    (f->kinds[*out].type == k.type || strcmp(f->kinds[*out].type, k.type) == 0))
+		if (f->kinds[*out].card_mib == card_mib && strcmp(f->kinds[*out].type, type) == 0)
 			return 0;
-	k.table = mix_table_new(f->mix, k.type, k.card_mib);
-	if (k.table == NULL || !HM_PUSH(f->kinds, f->kind_count, f->kind_cap, k)) {
-		mix_table_free(k.table);
-		return hm_err_set(e, HM_ENOMEM, "the mix of pods: no memory");
-	}
-	return 0;
+	return add_kind(f, type, card_mib, e);
 }
 
 static struct node_room room_of(const struct fgd *f, const struct node_state *n)

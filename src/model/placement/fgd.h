@@ -1,8 +1,7 @@
 /* Fragmentation gradient descent: a pod goes to the node, and on it to the card, where the free cards' fragmentation
  * grows least. Fragmentation is measured against the pods that a cluster typically gets (pod_mix.h, mix_table.h).
  *
- *     placer_set_policy(p, fgd_order(f))   once
- *     fgd_begin(f, ask)                    before each place_pod: learns what changed in the mix, and the nodes
+ *     f = fgd_new(&mix, &weights);  fgd_learn(f, &mix);  placer_set_policy(p, fgd_order(f));
  *
  * Nodes in the same state are measured once. Cards that cannot be shared (not healthy, cordoned, MIG) don't count. */
 #ifndef HM_MODEL_PLACEMENT_FGD_H
@@ -28,10 +27,14 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 void fgd_free(struct fgd *f);
 HM_DEFINE_AUTO(fgd, fgd_free);
 
+/* Pods that are to be placed are seen (pod_mix_see) by the mix, which is also the one of fgd_new; one that is tried
+ * again soon counts once. Whatever policy places them. */
+void fgd_learn(struct fgd *f, struct pod_mix *mix);
+
 /* The policy "fgd", as long as f lives. Where memory is short all nodes and cards rank alike. */
 const struct node_order *fgd_order(struct fgd *f);
 
-/* The next calls are for this pod; `ask` lives as long. Nodes may have changed since. */
+/* The next calls are for this pod; `ask` lives as long. Nodes may have changed since. place_pod does it. */
 void fgd_begin(struct fgd *f, const struct pod_ask *ask);
 
 /* By how much the node's fragmentation grows with the pod where the grant says; smaller is better. */

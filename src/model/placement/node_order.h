@@ -16,6 +16,8 @@ struct node_order {
 	/* Of cards, for pods whose card policy has this name; NULL: as card policies unknown to HAMi are taken. */
 	card_rank_fn *card_rank;
 	void *arg;
+	/* Of each pod, before its first node or card; NULL: nothing to do. */
+	void (*begin)(void *arg, const struct pod_ask *ask);
 };
 
 /* "spread": the emptiest node; any other text, and NULL: "binpack", the fullest. */

@@ -207,6 +207,8 @@ static int read_pod(struct placer *p, struct cluster *c, const struct pod_ask *a
 	if (err < 0)
 		return err;
 	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
+	if (p->own != NULL && p->own->begin != NULL)
+		p->own->begin(p->own->arg, ask);
 	if (p->own != NULL && p->own->card_rank != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
 		fitter_set_rank(p->fitter, p->own->card_rank, p->own->arg);
 	return 0;

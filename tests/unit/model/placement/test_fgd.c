@@ -150,7 +150,6 @@ static void as_a_policy(void **state)
 	placer_set_policy(p, fgd_order(f));
 	assert_int_equal(cluster_put_node(c, node_with(cluster_texts(c), "a", (int[]) { 1000, 1000, 0 }), &e), 0);
 	assert_int_equal(cluster_put_node(c, node_with(cluster_texts(c), "b", (int[]) { 1000, 1000, 500, 0 }), &e), 0);
-	fgd_begin(f, &ask);
 	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
 	assert_string_equal(got.node->name, "b");
 	assert_int_equal(got.grant->shares[0].card, 2);
@@ -162,7 +161,6 @@ static void as_a_policy(void **state)
 	assert_int_equal(pod_mix_add(&mix, &(struct mix_shape) { 1, { .memory_mib = 1000 }, .cpu_milli = 1000 }, 2, &e),
 			 0);
 	cluster_set_host(c, "a", 8000, -1);
-	fgd_begin(f, &ask);
 	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
 	assert_string_equal(got.node->name, "a");
 }
@@ -231,6 +229,26 @@ static void it_learns(void **state)
 	assert_int_equal(got, 0);
 }
 
+static void a_pod_tried_again_counts_once(void **state)
+{
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	struct card_ask container = { ASK_APP, 1, 300, 0, 0 };
+	struct pod_ask ask = { .uid = "u", .containers = &container, .count = 1 };
+
+	(void)state;
+	fgd_begin(f, &ask);
+	assert_int_equal(mix.seen, 0);
+	fgd_learn(f, &mix);
+	fgd_begin(f, &ask);
+	fgd_begin(f, &ask);
+	assert_int_equal(mix.seen, 1);
+	ask.uid = "v";
+	fgd_begin(f, &ask);
+	assert_int_equal(mix.seen, 2);
+	assert_int_equal(mix.entries[0].weight, 2);
+}
+
 static void steps_make_near_ones_equal(void **state)
 {
 	static const struct fgd_weights coarse = { .fragment = 1000, .step = 100 };
@@ -268,6 +286,7 @@ int main(void)
 		cmocka_unit_test(as_a_policy),
 		cmocka_unit_test(the_cache_tells_the_truth),
 		cmocka_unit_test(it_learns),
+		cmocka_unit_test(a_pod_tried_again_counts_once),
 		cmocka_unit_test(steps_make_near_ones_equal),
 	};
 

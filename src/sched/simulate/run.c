@@ -1,0 +1,132 @@
+#include "sched/simulate/run.h"
+
+#include <string.h>
+
+#include "core/fmt.h"
+#include "core/macros.h"
+
+struct run {
+	const struct trace *trace;
+	const struct run_options *options;
+	struct scene *scene;
+	struct run_result *result;
+	struct pod_mix mix;
+	struct fgd *fgd;
+	struct placer *placer;
+};
+
+static void run_fini(struct run *r)
+{
+	placer_free(r->placer);
+	fgd_free(r->fgd);
+	pod_mix_fini(&r->mix);
+}
+#define hm_auto_run __attribute__((cleanup(run_fini))) struct run
+
+static int mix_of(const struct trace *t, struct pod_mix *out, struct hm_err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < t->pod_count && rc == 0; i++) {
+		struct mix_shape s = mix_shape_of(&t->pods[i].ask);
+
+		rc = pod_mix_add(out, &s, 1, e);
+	}
+	return rc;
+}
+
+static int prepare(struct run *r, struct hm_err *e)
+{
+	const struct run_options *o = r->options;
+	int rc = trace_build(r->trace, r->scene, e);
+
+	if (rc == 0 && !o->learn)
+		rc = mix_of(r->trace, &r->mix, e);
+	if (rc != 0)
+		return rc;
+	r->placer = placer_new(o->node_policy, o->card_policy);
+	r->fgd = fgd_new(&r->mix, &o->weights);
+	if (r->placer == NULL || r->fgd == NULL)
+		return hm_err_set(e, HM_ENOMEM, "placement: no memory");
+	placer_set_policy(r->placer, fgd_order(r->fgd));
+	if (o->learn)
+		fgd_learn(r->fgd, &r->mix);
+	return 0;
+}
+
+/* The curve up to what has been asked for now. */
+static void draw(struct run *r)
+{
+	struct run_result *out = r->result;
+
+	while (out->curve_count <= RUN_MAX_PERCENT &&
+	       out->arrived_milli * 100 >= (int64_t)out->curve_count * r->trace->milli)
+		out->curve[out->curve_count++] = out->allocated_milli;
+}
+
+static int come(struct run *r, const struct trace_pod *pod, struct hm_err *e)
+{
+	struct run_result *out = r->result;
+	struct pod_ask ask = pod->ask;
+	struct place_result where;
+	char uid[24];
+	int rc;
+
+	hm_fmt(uid, sizeof uid, "%llu", (unsigned long long)out->pods);
+	ask.uid = uid;
+	rc = scene_place(r->scene, r->placer, &ask, &where, e);
+	if (rc < 0)
+		return hm_err_wrap(e, "pod %s", pod->name);
+	out->pods++;
+	out->arrived_milli += pod->milli;
+	if (rc == 1) {
+		out->placed++;
+		out->allocated_milli += pod->milli;
+	} else if (where.refused_count == 0) {
+		out->short_of_host++;
+	} else {
+		out->short_of_cards++;
+	}
+	draw(r);
+	return 0;
+}
+
+/* Against all pods of the trace, whatever the policy knew. */
+static int sum_up(struct run *r, struct hm_err *e)
+{
+	static const struct fgd_weights only_f = { .fragment = 1000 };
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	int rc = f == NULL ? hm_err_set(e, HM_ENOMEM, "fragmentation: no memory") : mix_of(r->trace, &mix, e);
+	int64_t lost = 0;
+
+	if (rc != 0)
+		return rc;
+	fgd_begin(f, NULL);
+	for (size_t i = 0; i < r->scene->host_count && rc == 0; i++) {
+		int64_t one = 0;
+
+		rc = fgd_node_measure(f, r->scene->hosts[i].node, &one, e);
+		lost += one / 1000;
+	}
+	r->result->lost_milli = lost >> MIX_WEIGHT_BITS;
+	r->result->end = scene_sum(r->scene);
+	return rc;
+}
+
+int run_trace(const struct trace *t, const struct workload *w, const struct run_options *o, struct scene *scene,
+	      struct run_result *out, struct hm_err *e)
+{
+	hm_auto_run r = { .trace = t, .options = o, .scene = scene, .result = out };
+	int rc;
+
+	*out = (struct run_result) { 0 };
+	rc = prepare(&r, e);
+	draw(&r);
+	for (size_t i = 0; i < w->count && rc == 0; i++) {
+		if (o->until_percent > 0 && out->arrived_milli * 100 >= (int64_t)o->until_percent * t->milli)
+			break;
+		rc = come(&r, &t->pods[w->order[i]], e);
+	}
+	return rc == 0 ? sum_up(&r, e) : rc;
+}

@@ -1,0 +1,53 @@
+/* A cluster to try placements in: nodes with their cards, CPU and memory, and the pods that go there. Placed by the
+ * scheduler's own code; CPU and memory are looked at before it, as kube-scheduler does. */
+#ifndef HM_SCHED_SIMULATE_SCENE_H
+#define HM_SCHED_SIMULATE_SCENE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "model/placement/cluster.h"
+#include "model/placement/fgd.h"
+#include "model/placement/place.h"
+
+struct scene_host {
+	const struct node_state *node; /* the cluster's */
+	int64_t cpu_milli, host_mib;   /* free; -1: not known, never short */
+};
+
+struct scene {
+	struct cluster *cluster; /* owned, as are the others */
+	struct scene_host *hosts;
+	size_t host_count, host_cap;
+	const char **names; /* room for the candidates of one pod */
+	size_t names_cap;
+};
+
+int scene_init(struct scene *s, struct hm_err *e) HM_MUST_USE;
+void scene_fini(struct scene *s);
+static inline void scene_auto_fini(struct scene *s)
+{
+	scene_fini(s);
+}
+/* A local: hm_auto_scene s = { 0 }; */
+#define hm_auto_scene __attribute__((cleanup(scene_auto_fini))) struct scene
+
+/* Its free CPU and memory are those of *take_node. Names are not looked for twice: the caller's nodes differ. */
+int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
+
+/* CPU and memory of the node go to the pod, or come back where the amounts are negative; the node may be unknown. */
+void scene_take_host(struct scene *s, const char *node, int64_t cpu_milli, int64_t host_mib);
+
+/* As place_pod, among the nodes with CPU and memory enough; what is placed is reserved for good, under ask->uid. */
+int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, struct place_result *out,
+		struct hm_err *e) HM_MUST_USE;
+
+/* Over all cards that can be shared. */
+struct scene_sum {
+	int64_t cards, empty_cards;
+	int64_t milli, free_milli; /* a card is 1000 */
+};
+struct scene_sum scene_sum(const struct scene *s);
+
+#endif
