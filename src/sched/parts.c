@@ -65,26 +65,11 @@ static const char *barred(void *arg)
 	return parts_barred(arg);
 }
 
-/* What is learnt of typical pods are those that were placed. */
 static void on_filtered(void *arg, const struct filter_outcome *o)
 {
 	struct parts *p = arg;
-	struct hm_err e;
 
-	if (o->node != NULL) {
-		struct mix_shape shape = mix_shape_of(o->ask);
-
-		if (pod_mix_see(&p->mix, &shape, &e) < 0)
-			log_v(2, "a pod's shape is not learnt", KV_ERR(&e));
-	}
 	filter_tell(p->events, o);
-}
-
-static void on_asked(void *arg, const struct pod_ask *ask)
-{
-	struct parts *p = arg;
-
-	fgd_begin(p->fgd, ask);
 }
 
 static int make_placer(struct parts *p, struct hm_err *e)
@@ -96,6 +81,7 @@ static int make_placer(struct parts *p, struct hm_err *e)
 	p->fgd = fgd_new(&p->mix, &weights);
 	if (p->cluster == NULL || p->placer == NULL || p->fgd == NULL)
 		return hm_err_set(e, HM_ENOMEM, "start");
+	fgd_learn(p->fgd, &p->mix);
 	placer_set_policy(p->placer, fgd_order(p->fgd));
 	return 0;
 }
@@ -108,7 +94,6 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 		.pods = pod_rules_of(p->options->device),
 		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
 		.barred = barred,
-		.asked = on_asked,
 		.told = on_filtered,
 		.arg = p,
 	};

@@ -99,11 +99,7 @@ static void place(struct filter *f, const struct extender_args *a, const struct 
 					       .count = a->name_count };
 	struct place_result r = { 0 };
 	struct hm_err e;
-	int placed;
-
-	if (f->config.asked != NULL)
-		f->config.asked(f->config.arg, ask);
-	placed = place_pod(f->config.placer, f->config.cluster, &request, &r, &e);
+	int placed = place_pod(f->config.placer, f->config.cluster, &request, &r, &e);
 	if (placed > 0 &&
 	    cluster_reserve(f->config.cluster, ask, r.node->name, r.grant, now_ms + FILTER_RESERVE_MS, &e) < 0)
 		placed = -e.code;
@@ -138,8 +134,6 @@ static void ask_what_if(struct filter *f, const struct extender_args *a, const s
 	int placed = what_if_read(a->nodes, a->node_count, &f->config.nodes, &nodes, &e);
 	size_t at = 0;
 
-	if (placed == 0 && f->config.asked != NULL)
-		f->config.asked(f->config.arg, ask);
 	if (placed == 0) {
 		request.names = (const char *const *)nodes.names;
 		request.count = nodes.count;

@@ -34,7 +34,6 @@ struct filter_config {
 	struct node_rules nodes;
 	/* NULL: the call goes on; else why it cannot (not synced, not the leader). NULL: always. */
 	const char *(*barred)(void *arg);
-	void (*asked)(void *arg, const struct pod_ask *ask); /* before a pod is placed; NULL: nobody listens */
 	void (*told)(void *arg, const struct filter_outcome *outcome); /* NULL: nobody listens */
 	void *arg;
 };
