@@ -1,0 +1,45 @@
+/* HAMi's lock on a node (hami/node_lock.h), taken before a pod is bound there and given back where that fails. Only for
+ * nodes whose agent finds "the pod being bound" by it; an agent that binds late needs none.
+ *
+ * TAKE
+ *  1. The value is looked at: first as the watch told it; where that lets nobody in, once as the API server has it now.
+ *  2. Free is: no value; one that is no lock, or so long in the future or the past that it has expired; a time alone
+ *     that has; one of our own pod. Where another pod is named, the API server is asked for it: a lock of a pod that is
+ *     gone, has ended, or is bound elsewhere is free, too. Else it is contended.
+ *  3. One patch writes our value, under the version that was looked at. A conflict: from 1, with what the API server
+ *     has now; LOCK_TRIES in all.
+ * GIVE BACK: read, and removed under that version if it is still our pod's; again after a conflict. */
+#ifndef HM_SCHED_BIND_LOCK_TAKE_H
+#define HM_SCHED_BIND_LOCK_TAKE_H
+
+#include <stdint.h>
+
+#include "core/err.h"
+#include "kube/client.h"
+#include "sched/view/view.h"
+
+enum { LOCK_TRIES = 5 };
+
+enum lock_says { LOCK_FREE, LOCK_ASK_HOLDER, LOCK_HELD };
+/* What a value says to the pod name_space/name. Reads no clock. */
+enum lock_says lock_says(const char *value, const char *name_space, const char *name, int64_t now_s,
+			 uint64_t timeout_ms);
+
+struct lock_request {
+	struct kube_client *client;
+	const char *node, *name_space, *pod; /* copied */
+	const struct view_node *seen;        /* NULL: not known; not for giving back */
+	uint64_t timeout_ms;
+	void (*done)(void *arg, const struct hm_err *e); /* code 0: taken, or given back. From the loop, once */
+	void *arg;
+};
+
+struct lock_take;
+
+/* On failure no done comes. *out can be cancelled until done. */
+int lock_take_begin(const struct lock_request *r, struct lock_take **out, struct hm_err *e) HM_MUST_USE;
+/* done may be NULL: nobody waits. */
+int lock_give_back(const struct lock_request *r, struct lock_take **out, struct hm_err *e) HM_MUST_USE;
+void lock_take_cancel(struct lock_take *l); /* what was sent may be done or not. NULL does nothing */
+
+#endif
