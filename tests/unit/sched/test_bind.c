@@ -1,6 +1,7 @@
 #include "sched/bind/bind.h"
 
 #include "contract/hami.h"
+#include "core/num.h"
 #include "harness/fake_kube.h"
 #include "harness/fast_loop.h"
 #include "harness/temp.h"
@@ -145,6 +146,7 @@ static void expect_binding(const char *pod, const char *node)
 	hm_auto(cJSON) *tree = NULL;
 	const struct cJSON *meta, *marks;
 	const char *time;
+	uint64_t seconds;
 
 	str_addf(&path, "/api/v1/namespaces/ns/pods/%s/binding", pod);
 	assert_int_equal(fake_open()->verb, KUBE_POST);
@@ -161,7 +163,8 @@ static void expect_binding(const char *pod, const char *node)
 	assert_string_equal(MARK("hami.io/vgpu-devices-to-allocate"), "GPU-a,NVIDIA,3000,30:;;");
 	assert_string_equal(MARK("hami.io/bind-phase"), "allocating");
 	time = MARK("hami.io/vgpu-time");
-	assert_in_range(strtoll(time, NULL, 10), clock_wall_ms() / 1000 - 60, clock_wall_ms() / 1000);
+	assert_true(num_u64_str(time, UINT64_MAX, &seconds));
+	assert_in_range(seconds, clock_wall_ms() / 1000 - 60, clock_wall_ms() / 1000);
 	assert_string_equal(MARK("hami.io/bind-time"), time);
 	assert_int_equal(cJSON_GetArraySize(marks), 6);
 }
