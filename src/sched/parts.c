@@ -86,8 +86,16 @@ static int make_placer(struct parts *p, struct hm_err *e)
 	return 0;
 }
 
+static bool is_known(void *arg)
+{
+	const struct parts *p = arg;
+
+	return view_is_synced(p->view);
+}
+
 static int make_verbs(struct parts *p, struct hm_err *e)
 {
+	const struct admission_config admission = { p->options, p->cluster, is_known, p };
 	const struct filter_config config = {
 		.cluster = p->cluster,
 		.placer = p->placer,
@@ -100,7 +108,7 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 
 	if (filter_new(&config, &p->filter, e) < 0)
 		return -e->code;
-	return admission_new(p->options, p->cluster, &p->admission, e);
+	return admission_new(&admission, &p->admission, e);
 }
 
 static void on_expire(void *arg)

@@ -9,11 +9,16 @@
 
 struct admission {
 	struct webhook_rules rules;
-	struct cluster *cluster;
+	struct admission_config config;
 	char *names; /* owned: --annotation-writers, cut at the commas */
 	const char **writers;
 	size_t writer_count, writer_cap;
 };
+
+static struct cluster *known_cluster(const struct admission *a)
+{
+	return a->config.known(a->config.arg) ? a->config.cluster : NULL;
+}
 
 /* A limit that the namespace does not have is left out. */
 static void say_amounts(const struct quota_amount *asked, const struct quota_amount *room, char *why, size_t why_bytes)
@@ -31,10 +36,13 @@ static void say_amounts(const struct quota_amount *asked, const struct quota_amo
 static bool quota_says(void *arg, const char *name_space, const struct card_ask *asks, size_t count, char *why,
 		       size_t why_bytes)
 {
-	struct cluster *cluster = arg;
-	struct quota_amount room = quotas_room(cluster_quotas(cluster), name_space);
-	struct quota_amount asked = quota_of_asks(asks, count, cluster_extremes(cluster).least_memory_mib, false);
+	struct cluster *cluster = known_cluster(arg);
+	struct quota_amount room, asked;
 
+	if (cluster == NULL)
+		return true;
+	room = quotas_room(cluster_quotas(cluster), name_space);
+	asked = quota_of_asks(asks, count, cluster_extremes(cluster).least_memory_mib, false);
 	if (quota_fits(room, asked))
 		return true;
 	say_amounts(&asked, &room, why, why_bytes);
@@ -43,18 +51,20 @@ static bool quota_says(void *arg, const char *name_space, const struct card_ask 
 
 static int64_t largest_card_mib(void *arg)
 {
-	return cluster_extremes(arg).most_memory_mib;
+	struct cluster *cluster = known_cluster(arg);
+
+	return cluster == NULL ? 0 : cluster_extremes(cluster).most_memory_mib;
 }
 
 /* Types are kept texts: cards of the same type have the same pointer. */
 static bool type_known(void *arg, const char *part)
 {
-	const struct cluster *cluster = arg;
+	const struct cluster *cluster = known_cluster(arg);
 	const struct node_state *node;
 	const char *last = NULL;
 	size_t at = 0;
 
-	while (cluster_next_node(cluster, &at, &node))
+	while (cluster != NULL && cluster_next_node(cluster, &at, &node))
 		for (size_t i = 0; i < node->count; i++) {
 			if (node->cards[i].type == last)
 				continue;
@@ -84,24 +94,24 @@ static int read_writers(const char *list, struct admission *a, struct hm_err *e)
 	return 0;
 }
 
-int admission_new(const struct sched_options *o, struct cluster *cluster, struct admission **out, struct hm_err *e)
+int admission_new(const struct admission_config *config, struct admission **out, struct hm_err *e)
 {
+	const struct sched_options *o = config->options;
 	hm_auto(admission) *a = calloc(1, sizeof *a);
 
 	if (a == NULL)
 		return hm_err_set(e, HM_ENOMEM, "admission");
 	if (read_writers(o->annotation_writers, a, e) < 0)
 		return -e->code;
-	a->cluster = cluster;
+	a->config = *config;
 	a->rules = (struct webhook_rules) {
 		.device = o->device,
 		.scheduler_name = o->scheduler_name,
 		.force_overwrite_default_scheduler = o->force_overwrite_default_scheduler,
 		.writers = a->writers,
 		.writer_count = a->writer_count,
+		.ask = { quota_says, largest_card_mib, type_known, a },
 	};
-	if (cluster != NULL)
-		a->rules.ask = (struct webhook_questions) { quota_says, largest_card_mib, type_known, cluster };
 	*out = HM_STEAL(a);
 	return 0;
 }

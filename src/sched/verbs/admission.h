@@ -11,9 +11,15 @@
 
 struct admission;
 
-/* Options and cluster are borrowed. cluster NULL: nothing is known of cards and quotas, and nobody refused for it. */
-int admission_new(const struct sched_options *o, struct cluster *cluster, struct admission **out,
-		  struct hm_err *e) HM_MUST_USE;
+/* Borrowed. Until the cluster is known nobody is refused for what it has or leaves. */
+struct admission_config {
+	const struct sched_options *options;
+	struct cluster *cluster;
+	bool (*known)(void *arg);
+	void *arg;
+};
+
+int admission_new(const struct admission_config *config, struct admission **out, struct hm_err *e) HM_MUST_USE;
 void admission_free(struct admission *a);
 HM_DEFINE_AUTO(admission, admission_free);
 

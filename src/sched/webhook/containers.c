@@ -70,6 +70,7 @@ static bool takes_all_memory(const struct amounts *a)
 	return !amount_set(a, AMOUNT_MEMORY);
 }
 
+/* A count in requests alone makes no GPU container: the API server refuses such a pod. */
 static void derive(struct pod_container *p, const struct device_config *c)
 {
 	const struct amounts *a = &p->amounts;
@@ -79,9 +80,9 @@ static void derive(struct pod_container *p, const struct device_config *c)
 	if (amount_set(a, AMOUNT_COUNT) && amount_value(a, AMOUNT_COUNT) == 0)
 		return;
 	p->add_count = !a->of[AMOUNT_COUNT].in_limits && amounts_said && c->default_gpu_count > 0;
-	p->add_cores = (p->add_count || amount_set(a, AMOUNT_COUNT)) && !amount_set(a, AMOUNT_CORES) &&
-		       *amount_name(c, AMOUNT_CORES) != '\0' && takes_all_memory(a);
-	p->gpu = a->of[AMOUNT_COUNT].in_limits || p->add_count || p->add_cores;
+	p->gpu = a->of[AMOUNT_COUNT].in_limits || p->add_count;
+	p->add_cores =
+		p->gpu && !amount_set(a, AMOUNT_CORES) && *amount_name(c, AMOUNT_CORES) != '\0' && takes_all_memory(a);
 }
 
 void containers_derive(struct pod_containers *p, const struct device_config *c)
@@ -205,16 +206,12 @@ static void patch_env(const struct pod_container *p, const struct device_config 
 static void patch_limits(const struct pod_container *p, const struct device_config *c, const char *path,
 			 struct str *patch)
 {
-	const struct cJSON *limits = review_member(review_member(p->node, "resources"), "limits");
 	hm_auto_str at = { 0 };
 	char count[24];
 
 	if (!p->add_count && !p->add_cores)
 		return;
-	str_addf(&at, "%s/resources", path);
-	if (!cJSON_IsObject(limits)) /* the amounts stand in requests alone */
-		patch_set(patch, str_text(&at), "limits", "{}");
-	str_add(&at, "/limits");
+	str_addf(&at, "%s/resources/limits", path); /* it is there: what is derived is derived from it */
 	if (p->add_count) {
 		(void)hm_fmt(count, sizeof count, "\"%llu\"", (unsigned long long)c->default_gpu_count);
 		patch_set(patch, str_text(&at), amount_name(c, AMOUNT_COUNT), count);

@@ -11,7 +11,13 @@ struct world {
 	struct device_config *device;
 	struct cluster *cluster;
 	struct admission *admission;
+	bool known;
 };
+
+static bool says(void *arg)
+{
+	return *(const bool *)arg;
+}
 
 static void open_world(struct world *w, bool cards)
 {
@@ -28,7 +34,9 @@ static void open_world(struct world *w, bool cards)
 		put_node(w->cluster, &(struct made_node) { "n2", 1, 10, 80000, 100, NULL });
 	}
 	assert_int_equal(quotas_set(cluster_quotas(w->cluster), "ns", "q", quota, &e), 0);
-	assert_int_equal(admission_new(&o, w->cluster, &w->admission, &e), 0);
+	w->known = true;
+	assert_int_equal(
+		admission_new(&(struct admission_config) { &o, w->cluster, says, &w->known }, &w->admission, &e), 0);
 }
 
 static void close_world(struct world *w)
@@ -90,6 +98,19 @@ static void test_an_empty_cluster_refuses_nobody(void **state)
 	close_world(&w);
 }
 
+/* Half of it may be there only. */
+static void test_a_cluster_that_is_not_known_yet_refuses_nobody(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_world(&w, true);
+	w.known = false;
+	expect(&w, "\"nvidia.com/use-gputype\":\"B200\"", "\"nvidia.com/gpumem\":90000",
+	       SAYS("\"allowed\":true,\"status\":{\"metadata\":{},\"code\":200},\"patchType\""));
+	close_world(&w);
+}
+
 static void test_writers(void **state)
 {
 	struct world w;
@@ -107,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_the_cluster_has),
 		cmocka_unit_test(test_an_empty_cluster_refuses_nobody),
+		cmocka_unit_test(test_a_cluster_that_is_not_known_yet_refuses_nobody),
 		cmocka_unit_test(test_writers),
 	};
 

@@ -149,6 +149,7 @@ static void test_pods(void **state)
 		  "\"initContainers\":[{\"name\":\"i\",\"resources\":{\"limits\":{\"nvidia.com/gpumem\":5}}}],"
 		  "\"containers\":[{\"name\":\"c\"}]",
 		  "yes 200 \n[" SET("/spec/initContainers/0/resources/limits/nvidia.com~1gpu", "\"1\"") "," OURS "]" },
+		{ "", "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{" GPU "}}}]", "yes 200 \n" },
 		/* Ranges. */
 		{ "", LIMITS("\"nvidia.com/gpu\":17"),
 		  "no 403 container c: nvidia.com/gpu is 17: must be a whole number between 0 and 16\n" },
