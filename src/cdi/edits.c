@@ -181,10 +181,12 @@ int cdi_add_node(struct cdi_edits *e, const char *path, const char *host_path, c
 	return -HM_ENOMEM;
 }
 
-static int add_hook(struct cdi_edits *e, const struct cdi_hook *from)
+int cdi_add_hook(struct cdi_edits *e, const struct cdi_hook *from)
 {
 	struct cdi_hook h = { 0 };
 
+	if (!cdi_hook_name_ok(from->name) || from->path[0] == '\0')
+		return -HM_EINVAL;
 	if (cdi_copy_text(&h.name, from->name) && cdi_copy_text(&h.path, from->path) &&
 	    copy_texts(&h.args, &h.arg_count, from->args, from->arg_count) &&
 	    copy_texts(&h.envs, &h.env_count, from->envs, from->env_count))
@@ -205,7 +207,7 @@ static int append_all(struct cdi_edits *to, const struct cdi_edits *from)
 	for (size_t i = 0; r == 0 && i < from->node_count; i++)
 		r = cdi_add_node(to, from->nodes[i].path, from->nodes[i].host_path, from->nodes[i].permissions);
 	for (size_t i = 0; r == 0 && i < from->hook_count; i++)
-		r = add_hook(to, &from->hooks[i]);
+		r = cdi_add_hook(to, &from->hooks[i]);
 	return r;
 }
 

@@ -48,6 +48,7 @@ void cdi_edits_fini(struct cdi_edits *e);
 int cdi_add_env(struct cdi_edits *e, const char *name, const char *value) HM_MUST_USE;
 int cdi_add_mount(struct cdi_edits *e, const char *host, const char *container, bool read_only) HM_MUST_USE;
 int cdi_add_node(struct cdi_edits *e, const char *path, const char *host_path, const char *permissions) HM_MUST_USE;
+int cdi_add_hook(struct cdi_edits *e, const struct cdi_hook *hook) HM_MUST_USE; /* copied */
 int cdi_edits_append(struct cdi_edits *to, const struct cdi_edits *from) HM_MUST_USE;
 
 struct cdi_device {

@@ -12,7 +12,7 @@ from node.base import MIB, Pod, wait_until
 from node.fixtures import clean, serve  # noqa: F401  (pytest runs clean)
 from node.real import CLUSTER, RealNode
 from node.scenarios import *  # noqa: F401,F403  (pytest collects the shared tests)
-from node.scenarios import PROBE, hold, probe_json, slice_bytes
+from node.scenarios import PROBE, check_a_new_configuration_drops_no_pod, hold, probe_json, slice_bytes
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +71,10 @@ def test_exec_into_the_container_is_held_by_the_same_slice(node):
     wait_until("the holder allocated", 30, lambda: "allocated" in node.output("ex"), every=0.2)
     seen = probe_json(node.execute("ex", [PROBE, "alloc", str(slice_bytes(node) // MIB * 2 // 3)]))
     assert seen["name"] == "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_a_new_configuration_drops_no_pod(node):
+    check_a_new_configuration_drops_no_pod(node)
 
 
 def test_classic_binding(node):

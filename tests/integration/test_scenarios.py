@@ -11,7 +11,7 @@ pytest.register_assert_rewrite("node.scenarios")
 from node.base import Pod  # noqa: E402
 from node.fixtures import clean, serve  # noqa: E402,F401  (pytest runs clean)
 from node.scenarios import *  # noqa: E402,F401,F403  (pytest collects the shared tests)
-from node.scenarios import PROBE, SHELL, probe_json, slice_bytes  # noqa: E402
+from node.scenarios import PROBE, SHELL, check_a_new_configuration_drops_no_pod, probe_json, slice_bytes  # noqa: E402
 from node.simulated import SimulatedNode  # noqa: E402
 
 
@@ -33,6 +33,10 @@ def node():
     finally:
         it.down()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_new_configuration_drops_no_pod(node):
+    check_a_new_configuration_drops_no_pod(node)
 
 
 def test_a_plain_user_is_held_too_and_can_only_write_the_region(node, needs_root):

@@ -56,7 +56,8 @@ class HamiNode(SimulatedNode):
 
     def start_agent(self, *flags, env=None, binding="late"):
         super().start_agent("--mode=hami", f"--kubeconfig={self.kubeconfig}", f"--node-name={self.name}",
-                            f"--device-split-count={self.split}", f"--hook-path={self.hook}", *flags, env=env, binding=binding)
+                            f"--device-split-count={self.split}", f"--hook-path={self.hook}",
+                            "--metrics-bind-address=127.0.0.1:0", *flags, env=env, binding=binding)
 
     def node_annotations(self):
         return self.api.objects["nodes", None, self.name]["metadata"]["annotations"]

@@ -13,11 +13,6 @@ from node.hami import LOCK, HamiNode, serve_hami
 from node.scenarios import SHELL
 
 
-class LateNode(HamiNode):
-    def start_agent(self, *flags, **kw):
-        super().start_agent("--metrics-bind-address=127.0.0.1:0", *flags, **kw)
-
-
 def seen(node, name, container="c"):
     """The last that `vgpu-probe info` said in this container."""
     def lines():
@@ -107,7 +102,7 @@ def lock_for(node, name):
 def late_node():
     """A module's `node` fixture: yield from late_node()."""
     folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
-    it = LateNode(folder, card_file="t4x2.yaml", split=10)
+    it = HamiNode(folder, card_file="t4x2.yaml", split=10)
     try:
         serve_hami(it)
         yield it

@@ -157,6 +157,48 @@ def test_agent_killed_in_the_middle_of_allocate(node):
     node.delete("whole")
 
 
+def check_a_new_configuration_drops_no_pod(node):
+    """What can change in place does; for the rest the agent is made anew in its process. Whoever runs goes on, and keeps his
+    size when he starts again. The file is a link's target elsewhere, which nobody watches: SIGHUP tells."""
+    elsewhere, config = node.folder / "elsewhere", node.folder / "agent.yaml"
+    elsewhere.mkdir()
+    (elsewhere / "agent.yaml").write_text("v: 4\n")
+    config.symlink_to(elsewhere / "agent.yaml")
+
+    def configure(text, said):
+        before = node.agent_log.read_text().count(said)
+        (elsewhere / "agent.yaml").write_text(text)
+        time.sleep(0.5)
+        assert node.agent_log.read_text().count(said) == before, "nobody has told it"
+        os.kill(node.agent_pid(), signal.SIGHUP)
+        wait_until(said, 20, lambda: node.agent_log.read_text().count(said) > before)
+        wait_until("allocatable", 30, lambda: node.allocatable() > 0, every=0.2)
+    node.stop_agent()
+    node.start_agent(f"--config={config}")
+    wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
+    try:
+        node.create(Pod.one("stay", hold(), restart="Always"))
+        node.wait_running(["stay"])
+        uid, pid = node.uid("stay"), node.agent_pid()
+        configure("v: 4\nmemory-mb-per-core: 1000\n", "the configuration has changed")
+        configure("v: 4\nmemory-mb-per-core: 1000\nhealth-recovery-seconds: 61\n", "made anew")
+        node.settle()
+        assert (node.uid("stay"), node.phase("stay"), node.restarts("stay")) == (uid, "Running", 0)
+        assert node.agent_pid() == pid
+        node.create(Pod.one("next", [PROBE, "info"]))
+        node.wait_phase("next", "Succeeded")
+        assert probe_json(node.output("next"))["devices"][0]["total"] == 1000 * MIB
+        node.kill_container("stay")
+        wait_until("a restart", 60, lambda: node.restarts("stay") >= 1 and '"devices"' in node.output("stay"), every=0.2)
+        seen = next(line for line in node.output("stay").splitlines() if '"devices"' in line)
+        assert json.loads(seen)["devices"][0]["total"] == slice_bytes(node)
+    finally:
+        node.delete("stay", "next")
+        node.stop_agent()
+        node.start_agent()
+        wait_until("allocatable", 60, lambda: node.allocatable() > 0, every=0.2)
+
+
 def test_what_an_ended_pod_had_is_removed(node):
     node.create(Pod.one("gone", [PROBE, "info"]))
     node.wait_phase("gone", "Succeeded")

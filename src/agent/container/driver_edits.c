@@ -131,34 +131,96 @@ static int add_node(const struct driver_edits *d, const char *path, bool require
 	return cdi_add_node(out, path, host, "rw") < 0 ? hm_err_set(e, HM_ENOMEM, "container edits") : 0;
 }
 
-static int add_libraries(const struct driver_edits *d, struct cdi_edits *out, struct hm_err *e)
-{
-	for (size_t lib = 0; lib < HM_COUNT(driver_libraries); lib++)
-		for (size_t folder = 0; folder < HM_COUNT(library_folders); folder++) {
-			const char *root = d->options->driver_root;
-			char inside[256], host[1024];
+/* Where the driver lies for us, and for the node. */
+struct roots {
+	const char *here, *node; /* NULL: nowhere */
+};
 
-			hm_fmt(inside, sizeof inside, "%s/%s", library_folders[folder], driver_libraries[lib]);
-			hm_fmt(host, sizeof host, "%s%s", strcmp(root, "/") != 0 ? root : "", inside);
-			if (access(host, F_OK) < 0)
-				continue;
-			if (cdi_add_mount(out, host, inside, true) < 0)
-				return hm_err_set(e, HM_ENOMEM, "container edits");
-			break;
+static struct roots library_roots(const struct driver_edits *d, bool alone)
+{
+	const struct agent_options *o = d->options;
+
+	if (o->driver_root != NULL)
+		return (struct roots) { o->driver_root, o->driver_root };
+	if (alone && agent_is_hami(o) && o->hami.driver_root_ctr_path[0] != '\0' &&
+	    access(o->hami.driver_root_ctr_path, F_OK) == 0)
+		return (struct roots) { o->hami.driver_root_ctr_path, o->hami.nvidia_driver_root };
+	return (struct roots) { NULL, NULL };
+}
+
+static const char *below(const char *root)
+{
+	return strcmp(root, "/") != 0 ? root : "";
+}
+
+/* The loader's cache in the container is to know the folders too: images need not have them in its path. */
+static int add_ldcache_hook(const struct driver_edits *d, const bool *used, struct cdi_edits *out, struct hm_err *e)
+{
+	const char *path = d->options->hami.nvidia_cdi_hook_path, *slash = strrchr(path, '/');
+	char *args[3 + 2 * HM_COUNT(library_folders)];
+	struct cdi_hook hook = { .name = (char *)"createContainer", .path = (char *)path, .args = args };
+
+	if (path[0] == '\0')
+		return 0;
+	args[hook.arg_count++] = (char *)(slash != NULL ? slash + 1 : path);
+	if (strcmp(args[0], "nvidia-ctk") == 0)
+		args[hook.arg_count++] = (char *)"hook";
+	args[hook.arg_count++] = (char *)"update-ldcache";
+	for (size_t i = 0; i < HM_COUNT(library_folders); i++) {
+		if (!used[i])
+			continue;
+		args[hook.arg_count++] = (char *)"--folder";
+		args[hook.arg_count++] = (char *)library_folders[i];
+	}
+	return cdi_add_hook(out, &hook) < 0 ? hm_err_set(e, HM_ENOMEM, "container edits") : 0;
+}
+
+/* 1: it is in this folder. */
+static int add_library(const struct roots *roots, const char *folder, const char *name, struct cdi_edits *out,
+		       struct hm_err *e)
+{
+	char inside[256], here[1024], node[1024];
+
+	hm_fmt(inside, sizeof inside, "%s/%s", folder, name);
+	hm_fmt(here, sizeof here, "%s%s", below(roots->here), inside);
+	hm_fmt(node, sizeof node, "%s%s", below(roots->node), inside);
+	if (access(here, F_OK) < 0)
+		return 0;
+	return cdi_add_mount(out, node, inside, true) < 0 ? hm_err_set(e, HM_ENOMEM, "container edits") : 1;
+}
+
+static int add_libraries(const struct driver_edits *d, const struct roots *roots, struct cdi_edits *out,
+			 struct hm_err *e)
+{
+	bool used[HM_COUNT(library_folders)] = { false }, any = false;
+
+	for (size_t lib = 0; lib < HM_COUNT(driver_libraries); lib++) {
+		int r = 0;
+
+		for (size_t i = 0; i < HM_COUNT(library_folders) && r == 0; i++) {
+			r = add_library(roots, library_folders[i], driver_libraries[lib], out, e);
+			used[i] |= r > 0;
 		}
-	return 0;
+		if (r < 0)
+			return r;
+		any |= r > 0;
+	}
+	return any ? add_ldcache_hook(d, used, out, e) : 0;
 }
 
 /* ---- */
 
-int driver_edits_common(struct driver_edits *d, struct cdi_edits *out, struct hm_err *e)
+int driver_edits_common(struct driver_edits *d, bool alone, struct cdi_edits *out, struct hm_err *e)
 {
+	struct roots roots;
+
 	if (d->options->nvidia_cdi_spec != NULL)
 		return read_driver_spec(d, e) < 0 ? -e->code : append(out, &d->spec->edits, e);
 	for (size_t i = 0; i < HM_COUNT(common_nodes); i++)
 		if (add_node(d, common_nodes[i], false, out, e) < 0)
 			return -e->code;
-	return d->options->driver_root != NULL ? add_libraries(d, out, e) : 0;
+	roots = library_roots(d, alone);
+	return roots.here != NULL ? add_libraries(d, &roots, out, e) : 0;
 }
 
 int driver_edits_card(struct driver_edits *d, const struct card *card, struct cdi_edits *out, struct hm_err *e)

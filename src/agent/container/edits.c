@@ -129,7 +129,9 @@ static int add_card(struct edits *m, const struct claim *c, const struct card *c
 static int add_driver(struct edits *m, const struct claim *c, const struct card *const *cards, struct cdi_edits *out,
 		      struct hm_err *e)
 {
-	if (driver_edits_common(m->driver, out, e) < 0)
+	bool alone = m->hami == NULL || (m->hami->strategies & HAMI_LIST_NVIDIA) == 0;
+
+	if (driver_edits_common(m->driver, alone, out, e) < 0)
 		return -e->code;
 	for (size_t i = 0; i < c->card_count; i++)
 		if (add_card(m, c, cards, i, out, e) < 0)

@@ -194,7 +194,7 @@ static size_t most_devices(const struct inventory *inv)
 static int make_spec(const struct hami_answer_config *a, struct driver_edits *driver, const struct inventory *inv,
 		     struct cdi_spec *out, struct hm_err *e)
 {
-	if (driver_edits_common(driver, &out->edits, e) < 0)
+	if (driver_edits_common(driver, true, &out->edits, e) < 0)
 		return -e->code;
 	out->devices = calloc(most_devices(inv) + 1, sizeof *out->devices);
 	if (out->devices == NULL)

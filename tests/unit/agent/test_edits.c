@@ -23,6 +23,7 @@ static int setup(void **state)
 	struct hm_err e;
 
 	agent_options_init(&options, table);
+	options.mode = "slices";
 	inventory = make_inventory(3, 1000);
 	return temp_setup(state) < 0 || agent_paths_init(&paths, &options, &e) < 0 ||
 			       edits_new(&options, &paths, "/lib/x", NULL, &maker, &e) < 0

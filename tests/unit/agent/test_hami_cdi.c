@@ -33,6 +33,7 @@ static int setup(void **state)
 	if (temp_setup(state) < 0)
 		return -1;
 	agent_options_init(&options, table);
+	options.mode = "slices";
 	inventory = make_inventory(3, 81920);
 	config = (struct hami_answer_config) { .strategies = HAMI_LIST_CDI_CRI };
 	temp_write("nvidia.json", nvidia);
@@ -88,6 +89,46 @@ static void a_device_for_each_card(void **state)
 	config.ids_by_index = true;
 	write_specs();
 	assert_non_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), "\"name\":\"2\""));
+}
+
+/* Without a spec of the driver's: what lies below HAMi's driver root, which we see at another path. */
+static void the_drivers_root_gives_libraries(void **state)
+{
+	static const char mount[] = "{\"hostPath\":\"/run/nvidia/driver/usr/lib64/libcuda.so.1\",\"containerPath\":"
+				    "\"/usr/lib64/libcuda.so.1\"";
+	static const struct {
+		const char *path, *hook;
+	} rows[] = {
+		{ "/opt/nvidia-ctk",
+		  "\"hooks\":[{\"hookName\":\"createContainer\",\"path\":\"/opt/nvidia-ctk\",\"args\":"
+		  "[\"nvidia-ctk\",\"hook\",\"update-ldcache\",\"--folder\",\"/usr/lib64\"]}]" },
+		{ "/opt/nvidia-cdi-hook",
+		  "\"path\":\"/opt/nvidia-cdi-hook\",\"args\":[\"nvidia-cdi-hook\",\"update-ldcache\","
+		  "\"--folder\",\"/usr/lib64\"]}]" },
+	};
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(file_mkdirs(temp_path("usr/lib64"), 0755, &e), 0);
+	assert_int_equal(file_mkdirs(temp_path("dev"), 0755, &e), 0);
+	temp_write("usr/lib64/libcuda.so.1", "");
+	temp_write("dev/nvidia0", "");
+	options.mode = "hami";
+	options.nvidia_cdi_spec = NULL;
+	options.device_root = options.hami.driver_root_ctr_path = root;
+	options.hami.nvidia_driver_root = "/run/nvidia/driver";
+	write_specs();
+	assert_non_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), mount));
+	assert_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), "hooks"));
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		options.hami.nvidia_cdi_hook_path = rows[i].path;
+		write_specs();
+		assert_non_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), mount));
+		assert_non_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), rows[i].hook));
+	}
+	options.hami.driver_root_ctr_path = "/nonexistent";
+	write_specs();
+	assert_null(strstr(text_of("cdi/k8s.device-plugin.nvidia.com-gpu.json"), "libcuda"));
 }
 
 /* Card 2 is cut into one instance that the driver's spec has, one that only the list of minors has, and one that
@@ -199,8 +240,13 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_device_for_each_mig_device), TEST(a_device_for_each_card),       TEST(what_is_the_same_stays),
-		TEST(extras_that_are_there),        TEST(the_driver_s_spec_is_missing), TEST(memory_runs_out),
+		TEST(the_drivers_root_gives_libraries),
+		TEST(a_device_for_each_mig_device),
+		TEST(a_device_for_each_card),
+		TEST(what_is_the_same_stays),
+		TEST(extras_that_are_there),
+		TEST(the_driver_s_spec_is_missing),
+		TEST(memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,80 @@ static void what_cannot_be_is_refused(void **state)
 	}
 }
 
+/* Reference 1.1: each flag of HAMi's plugin by its variable, and by its other names. */
+static void every_variable_and_alias(void **state)
+{
+	static const struct {
+		const char *env, *flag, *value;
+		const void *to;
+		enum { TEXT, BOOL, U64, F64, LIST } kind;
+	} rows[] = {
+		{ "MIG_STRATEGY", "mig-strategy", "mixed", &options.hami.mig_strategy, TEXT },
+		{ "FAIL_ON_INIT_ERROR", "fail-on-init-error", "true", &options.fail_on_init_error, BOOL },
+		{ "NVIDIA_DRIVER_ROOT", "nvidia-driver-root", "/r", &options.hami.nvidia_driver_root, TEXT },
+		{ "NVIDIA_DEV_ROOT", "dev-root", "/d", &options.hami.dev_root, TEXT },
+		{ NULL, "nvidia-dev-root", "/d", &options.hami.dev_root, TEXT },
+		{ "PASS_DEVICE_SPECS", "pass-device-specs", "true", &options.hami.pass_device_specs, BOOL },
+		{ "DEVICE_LIST_STRATEGY", "device-list-strategy", "volume-mounts,cdi-cri",
+		  &options.hami.device_list_strategy.text, LIST },
+		{ "DEVICE_ID_STRATEGY", "device-id-strategy", "index", &options.hami.device_id_strategy, TEXT },
+		{ "GDRCOPY_ENABLED", "gdrcopy-enabled", "true", &options.hami.gdrcopy, BOOL },
+		{ "GDS_ENABLED", "gds-enabled", "true", &options.hami.gds, BOOL },
+		{ "MOFED_ENABLED", "mofed-enabled", "true", &options.hami.mofed, BOOL },
+		{ "KUBELET_SOCKET", "kubelet-socket", "/k/s", &options.kubelet_socket, TEXT },
+		{ "CDI_ANNOTATION_PREFIX", "cdi-annotation-prefix", "cdi.x/", &options.hami.cdi_annotation_prefix,
+		  TEXT },
+		{ "NVIDIA_CDI_HOOK_PATH", "nvidia-cdi-hook-path", "/h", &options.hami.nvidia_cdi_hook_path, TEXT },
+		{ "NVIDIA_CTK_PATH", "nvidia-ctk-path", "/h", &options.hami.nvidia_cdi_hook_path, TEXT },
+		{ "DRIVER_ROOT_CTR_PATH", "driver-root-ctr-path", "/c", &options.hami.driver_root_ctr_path, TEXT },
+		{ "CONTAINER_DRIVER_ROOT", "container-driver-root", "/c", &options.hami.driver_root_ctr_path, TEXT },
+		{ "DEVICE_DISCOVERY_STRATEGY", "device-discovery-strategy", "nvml",
+		  &options.hami.device_discovery_strategy, TEXT },
+		{ "IMEX_CHANNEL_IDS", "imex-channel-ids", "0", &options.hami.imex_channel_ids.text, LIST },
+		{ "IMEX_REQUIRED", "imex-required", "true", &options.hami.imex_required, BOOL },
+		{ "NodeName", "node-name", "n7", &options.node_name, TEXT },
+		{ "NODE_NAME", NULL, "n7", &options.node_name, TEXT },
+		{ "DEVICE_SPLIT_COUNT", "device-split-count", "7", &options.hami.device_split_count, U64 },
+		{ "DEVICE_MEMORY_SCALING", "device-memory-scaling", "1.5", &options.hami.device_memory_scaling, F64 },
+		{ "DEVICE_CORES_SCALING", "device-cores-scaling", "1.5", &options.hami.device_cores_scaling, F64 },
+		{ "DISABLE_CORE_LIMIT", "disable-core-limit", "true", &options.hami.disable_core_limit, BOOL },
+		{ "HOOK_PATH", "hook-path", "/hook", &options.hami.hook_path, TEXT },
+		{ "ENABLE_TOPOLOGY_SCORE", "enable-topology-score", "true", &options.hami.topology_score, BOOL },
+		{ "DP_DISABLE_HEALTHCHECKS", "disable-health-checks", "48,79", &options.disable_health_checks, TEXT },
+		{ "DP_ENABLE_HEALTHCHECKS", "enable-health-checks", "48,79", &options.enable_health_checks, TEXT },
+		{ NULL, "resource-name", "a.b/c", &options.resource_name, TEXT },
+	};
+
+	(void)state;
+	temp_write("d", "nvidia: {}\n");
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		for (int by_flag = 0; by_flag < 2; by_flag++) {
+			const char *name = by_flag ? rows[i].flag : rows[i].env;
+			struct hm_err e = { 0 };
+			char flag[128];
+			bool good;
+
+			if (name == NULL)
+				continue;
+			snprintf(flag, sizeof flag, "--%s=%s", name, rows[i].value);
+			if (!by_flag)
+				setenv(name, rows[i].value, 1);
+			if (read_options(&e, "--config-file=@d", "--node-config=", by_flag ? flag : NULL) !=
+			    OPTIONS_RUN)
+				fail_msg("%s: %s", name, e.msg);
+			if (!by_flag)
+				unsetenv(name);
+			good = rows[i].kind == BOOL   ? *(const bool *)rows[i].to
+			       : rows[i].kind == U64  ? *(const uint64_t *)rows[i].to == 7
+			       : rows[i].kind == F64  ? *(const double *)rows[i].to == 1.5
+			       : rows[i].kind == LIST ? strcmp(rows[i].to, rows[i].value) == 0
+						      : strcmp(*(char *const *)rows[i].to, rows[i].value) == 0;
+			if (!good)
+				fail_msg("%s has no effect", name);
+		}
+	}
+}
+
 /* A list of a list is a good value of no key. */
 static void every_key_of_nvidias_is_looked_at(void **state)
 {
@@ -330,6 +404,7 @@ int main(void)
 		TEST(nvidias_flags_are_options),
 		TEST(what_cannot_be_is_refused),
 		TEST(every_key_of_nvidias_is_looked_at),
+		TEST(every_variable_and_alias),
 		TEST(cards_that_are_left_out),
 	};
 

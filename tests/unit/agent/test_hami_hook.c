@@ -23,6 +23,7 @@ static int setup(void **state)
 	snprintf(library, sizeof library, "%s", temp_path("lib"));
 	temp_write("lib", "\177ELF ours");
 	agent_options_init(&options, table);
+	options.mode = "slices";
 	options.hami.hook_path = root;
 	return 0;
 }
