@@ -137,7 +137,15 @@ static int make_server(struct scheduler *s, struct hm_err *e)
 
 static int make_metrics(struct scheduler *s, struct hm_err *e)
 {
-	s->metrics_sources = (struct metrics_sources) { s->server, s->routes, s->route_count, s->secrets, is_ready, s };
+	s->metrics_sources = (struct metrics_sources) { .server = s->server,
+							.routes = s->routes,
+							.route_count = s->route_count,
+							.secrets = s->secrets,
+							.cluster = s->parts.cluster,
+							.device = s->options->device,
+							.old_names = s->options->legacy_metrics,
+							.ready = is_ready,
+							.arg = s };
 	s->pages[0] = (struct http_page) { "/metrics", metrics_page };
 	if (s->options->metrics_bind_address[0] == '\0')
 		return 0;
@@ -171,15 +179,16 @@ static void free_parts(struct scheduler *s)
 int scheduler_run(const struct sched_options *o, struct hm_err *e)
 {
 	struct scheduler s = { .options = o };
-	int r = make_parts(&s, e);
+	int r;
 
+	if (o->ignored.n > 0)
+		log_info("options that have no effect here", KV("options", str_text(&o->ignored)));
+	r = make_parts(&s, e);
 	if (r == 0) {
 		log_info("hami-scheduler starts", KV("version", version_of(VERSION_VERSION)),
 			 KV("scheduler", o->scheduler_name), KV_U64("port", server_port(s.server)),
 			 KV_U64("metrics_port", s.metrics != NULL ? http_server_port(s.metrics) : 0),
 			 KV("tls", secrets_context(s.secrets) != NULL ? "on" : "off"));
-		if (o->ignored.n > 0)
-			log_info("options that have no effect here", KV("options", str_text(&o->ignored)));
 		r = loop_run(s.loop, e);
 	}
 	free_parts(&s);

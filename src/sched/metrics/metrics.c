@@ -1,15 +1,8 @@
 #include "sched/metrics/metrics.h"
 
 #include "core/fmt.h"
-#include "io/prom_text.h"
+#include "sched/metrics/metrics_page.h"
 #include "sched/options/version.h"
-
-enum metric {
-#define M(id, name, type, labels, help) METRIC_##id,
-#include "sched/metrics/metrics.def"
-#undef M
-	METRIC_COUNT
-};
 
 static const struct prom_family families[METRIC_COUNT] = {
 #define M(id, name, type, labels, help) [METRIC_##id] = { name, PROM_##type, help },
@@ -17,7 +10,7 @@ static const struct prom_family families[METRIC_COUNT] = {
 #undef M
 };
 
-static const struct prom_family *begin(struct str *out, enum metric m)
+const struct prom_family *metrics_begin(struct str *out, enum metric m)
 {
 	prom_add_head(out, &families[m]);
 	return &families[m];
@@ -25,7 +18,7 @@ static const struct prom_family *begin(struct str *out, enum metric m)
 
 static void add_info(struct str *out)
 {
-	prom_add(out, begin(out, METRIC_BUILD_INFO),
+	prom_add(out, metrics_begin(out, METRIC_BUILD_INFO),
 		 PROM_LABELS({ "version", version_of(VERSION_VERSION) }, { "revision", version_of(VERSION_REVISION) },
 			     { "build_date", version_of(VERSION_BUILD_DATE) }, { "go_version", version_of(VERSION_GO) },
 			     { "compiler", version_of(VERSION_COMPILER) },
@@ -35,7 +28,7 @@ static void add_info(struct str *out)
 
 static void add_answers(const struct metrics_sources *s, const struct server_stats *stats, struct str *out)
 {
-	const struct prom_family *f = begin(out, METRIC_REQUESTS);
+	const struct prom_family *f = metrics_begin(out, METRIC_REQUESTS);
 
 	for (size_t i = 0; i < s->route_count; i++) {
 		for (unsigned c = 2; c < HM_COUNT(stats->routes[i].by_class); c++) {
@@ -56,17 +49,17 @@ static void add_requests(const struct metrics_sources *s, struct str *out)
 	const struct prom_family *f;
 
 	add_answers(s, stats, out);
-	f = begin(out, METRIC_REQUEST_SECONDS);
+	f = metrics_begin(out, METRIC_REQUEST_SECONDS);
 	for (size_t i = 0; i < s->route_count; i++) {
 		const struct latency *l = &stats->routes[i].latency;
 
 		prom_add_histogram(out, f, PROM_LABELS({ "path", s->routes[i].path }),
 				   &(struct prom_buckets) { bounds, l->buckets, LATENCY_BOUNDS, l->sum_us });
 	}
-	f = begin(out, METRIC_IN_HAND);
+	f = metrics_begin(out, METRIC_IN_HAND);
 	for (size_t i = 0; i < s->route_count; i++)
 		prom_add(out, f, PROM_LABELS({ "path", s->routes[i].path }), stats->routes[i].in_hand);
-	f = begin(out, METRIC_REFUSED);
+	f = metrics_begin(out, METRIC_REFUSED);
 	prom_add(out, f, PROM_LABELS({ "reason", "unknown" }), stats->unknown);
 	prom_add(out, f, PROM_LABELS({ "reason", "not-admitted" }), stats->not_admitted);
 }
@@ -76,17 +69,17 @@ static void add_connections(const struct metrics_sources *s, struct str *out)
 	const struct conns_stats *stats = server_conns_stats(s->server);
 	const struct prom_family *f;
 
-	prom_add(out, begin(out, METRIC_CONNECTIONS), NULL, stats->open);
-	prom_add(out, begin(out, METRIC_ACCEPTED), NULL, stats->accepted);
-	f = begin(out, METRIC_DROPPED);
+	prom_add(out, metrics_begin(out, METRIC_CONNECTIONS), NULL, stats->open);
+	prom_add(out, metrics_begin(out, METRIC_ACCEPTED), NULL, stats->accepted);
+	f = metrics_begin(out, METRIC_DROPPED);
 	for (enum conn_drop d = 0; d < DROP_COUNT; d++)
 		prom_add(out, f, PROM_LABELS({ "reason", conn_drop_name(d) }), stats->dropped[d]);
-	prom_add(out, begin(out, METRIC_HELD), NULL, stats->held_bytes);
+	prom_add(out, metrics_begin(out, METRIC_HELD), NULL, stats->held_bytes);
 }
 
 static void add_certificates(const struct metrics_sources *s, struct str *out)
 {
-	const struct prom_family *f = begin(out, METRIC_CERTIFICATES);
+	const struct prom_family *f = metrics_begin(out, METRIC_CERTIFICATES);
 
 	prom_add(out, f, PROM_LABELS({ "result", "used" }), secrets_changes(s->secrets));
 	prom_add(out, f, PROM_LABELS({ "result", "refused" }), secrets_refusals(s->secrets));
@@ -97,9 +90,10 @@ int metrics_page(void *arg, struct str *out)
 	const struct metrics_sources *s = arg;
 
 	add_info(out);
-	prom_add(out, begin(out, METRIC_READY), NULL, s->ready(s->arg));
+	prom_add(out, metrics_begin(out, METRIC_READY), NULL, s->ready(s->arg));
 	add_requests(s, out);
 	add_connections(s, out);
 	add_certificates(s, out);
+	metrics_add_cluster(s, out);
 	return 200;
 }

@@ -5,7 +5,12 @@
 #include <stdbool.h>
 
 #include "base/str.h"
+#include "hami/device_config.h"
+#include "model/placement/cluster.h"
 #include "sched/serve/server.h"
+
+/* Cards and holding pods in all: beyond it a page would be tens of megabytes, made while nobody else is answered. */
+enum { METRICS_MAX_CARDS = 10000 };
 
 /* All borrowed. */
 struct metrics_sources {
@@ -13,6 +18,9 @@ struct metrics_sources {
 	const struct server_route *routes; /* as the server's */
 	size_t route_count;
 	const struct secrets *secrets;
+	struct cluster *cluster;
+	const struct device_config *device;
+	bool old_names; /* --legacy-metrics */
 	bool (*ready)(void *arg);
 	void *arg;
 };

@@ -49,6 +49,15 @@ static void answer_error(struct filter *f, const struct pod_ask *ask, const char
 	tell(f, &(struct filter_outcome) { .ask = ask, .error = text });
 }
 
+/* Most nodes are refused for what their neighbour was. */
+static bool same_reason(const struct place_result *r, size_t i)
+{
+	const struct refused_node *a = &r->refused[i], *b = a - 1;
+
+	return i > 0 && a->unregistered == b->unregistered && a->why.too_few_cards == b->why.too_few_cards &&
+	       a->why.cards == b->why.cards && memcmp(a->why.counts, b->why.counts, sizeof a->why.counts) == 0;
+}
+
 /* The reasons' text grows while they are written, so first all of it, then the pointers into it. */
 static bool list_refusals(struct filter *f, const struct place_result *r)
 {
@@ -56,6 +65,8 @@ static bool list_refusals(struct filter *f, const struct place_result *r)
 
 	str_clear(&f->reasons);
 	for (size_t i = 0; i < r->refused_count; i++) {
+		if (same_reason(r, i))
+			continue;
 		if (r->refused[i].unregistered)
 			str_add(&f->reasons, REASON_UNREGISTERED);
 		else
@@ -67,9 +78,11 @@ static bool list_refusals(struct filter *f, const struct place_result *r)
 		return false;
 	reason = str_text(&f->reasons);
 	for (size_t i = 0; i < r->refused_count; i++) {
-		f->refusals[i] =
-			(struct extender_refusal) { r->refused[i].name, reason, r->refused[i].why.unresolvable };
-		reason += strlen(reason) + 1;
+		const struct refused_node *n = &r->refused[i];
+
+		if (i > 0 && !same_reason(r, i))
+			reason += strlen(reason) + 1;
+		f->refusals[i] = (struct extender_refusal) { n->name, reason, n->why.unresolvable };
 	}
 	f->refusal_count = r->refused_count;
 	return true;

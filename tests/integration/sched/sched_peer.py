@@ -107,9 +107,12 @@ class Scheduler:
     def wait_ready(self):
         wait_until("the first sync", 60, lambda: self.ask("GET", "/readyz")[0] == 200)
 
-    def metric(self, name, **labels):
+    def metrics(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.said('metrics_port')}/metrics", timeout=30) as answer:
-            text = answer.read().decode()
+            return answer.read().decode()
+
+    def metric(self, name, **labels):
+        text = self.metrics()
         wanted = name + ("{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else "")
         return float(re.search(rf"^{re.escape(wanted)} (\S+)$", text, re.M).group(1))
 
@@ -178,13 +181,13 @@ class Cluster:
             "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": json.dumps(register), **annotations}},
             "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots)}}})
 
-    def held(self, name, node, text):
-        """A pod that is bound with this share."""
+    def held(self, name, node, text, containers=1):
+        """A pod that is bound with these shares."""
+        spec = [{"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for i in range(containers)]
         return self.api.put_tree("pods", "default", {
-            **pod(name, nvidia_com__gpu=1),
             "metadata": {"name": name, "uid": f"uid-{name}", "annotations": {
                 "hami.io/vgpu-node": node, "hami.io/vgpu-time": "1", "hami.io/vgpu-devices-allocated": text}},
-            "spec": {**pod(name, nvidia_com__gpu=1)["spec"], "nodeName": node}, "status": {"phase": "Running"}})
+            "spec": {"containers": spec, "nodeName": node}, "status": {"phase": "Running"}})
 
 
 def pod(name="p", **limits):

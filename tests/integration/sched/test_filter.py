@@ -1,4 +1,5 @@
 """/filter on the running scheduler: from the API server's objects to an answer, and no call in between."""
+import re
 import time
 
 from sched_peer import gpu, pod, wait_until
@@ -68,3 +69,51 @@ def test_five_thousand_names(scheduler, cluster):
         answer = scheduler.filter(pod("a", **gpu(50000)), names, on=sock)
         assert len(answer["FailedNodes"]) + len(answer["FailedAndUnresolvableNodes"] or {}) == 5000
         assert scheduler.filter(pod("b", **gpu(5000)), names, on=sock)["NodeNames"][0] in names[:300]
+
+
+def samples(scheduler, name):
+    """{labels: value} of a family."""
+    found = {}
+    for line in scheduler.metrics().splitlines():
+        match = re.fullmatch(rf"{name}{{(.*)}} (\S+)", line)
+        if match:
+            labels = frozenset(re.findall(r'(\w+)="([^"]*)"', match[1]))
+            assert labels not in found, f"twice: {line}"
+            found[labels] = float(match[2])
+    return found
+
+
+def labels(**these):
+    return frozenset({"zone": "vGPU", **these}.items())
+
+
+def test_the_metrics_of_cards_quotas_and_containers(scheduler, cluster):
+    """HAMi's names, labels and units; each series once, with the container's own number."""
+    cluster.node("n1", cards=2, memory=40000)
+    cluster.held("a", "n1", "GPU-n1-0,NVIDIA,1000,10:;GPU-n1-0,NVIDIA,2000,0:GPU-n1-1,NVIDIA,2000,0:;", containers=2)
+    cluster.held("b", "n1", "GPU-n1-1,NVIDIA,3000,30:GPU-n1-1,NVIDIA,500,5:;")
+    cluster.api.put_tree("resourcequotas", "default", {
+        "metadata": {"name": "q"}, "spec": {"hard": {"limits.nvidia.com/gpumem": "50000", "limits.nvidia.com/gpucores": "200"}}})
+    start(scheduler, cluster, "--legacy-metrics=true").wait_ready()
+    card = {"node": "n1", "device_uuid": "GPU-n1-1", "device_index": "1", "device_type": "NVIDIA A100"}
+    assert samples(scheduler, "hami_gpu_memory_limit_bytes")[labels(**card)] == 40000 << 20
+    assert samples(scheduler, "hami_gpu_core_limit_ratio")[labels(**card)] == 100
+    assert samples(scheduler, "hami_gpu_memory_allocated_bytes")[labels(**card, device_cores="100")] == 5500 << 20
+    assert samples(scheduler, "hami_gpu_core_allocated_ratio")[labels(**card)] == 35
+    assert samples(scheduler, "hami_node_gpu_memory_allocated_ratio")[labels(**card)] == 5500 / 40000
+    assert samples(scheduler, "hami_node_gpu_overview")[labels(**card, device_cores="100", device_memory_limit="40000")] == 5500 << 20
+    shares = samples(scheduler, "hami_vgpu_memory_allocated_bytes")
+    assert shares == {labels(namespace="default", node="n1", pod=name, container_index=index, device_uuid=uuid): mib << 20
+                      for name, index, uuid, mib in (("a", "0", "GPU-n1-0", 1000), ("a", "1", "GPU-n1-0", 2000),
+                                                     ("a", "1", "GPU-n1-1", 2000), ("b", "0", "GPU-n1-1", 3500))}
+    assert samples(scheduler, "hami_vgpu_core_allocated_ratio")[
+        labels(namespace="default", node="n1", pod="b", container_index="0", device_uuid="GPU-n1-1")] == 35
+    assert samples(scheduler, "hami_resource_quota_limit") == {
+        labels(namespace="default", quota_name="nvidia.com/gpumem"): 50000, labels(namespace="default", quota_name="nvidia.com/gpucores"): 200}
+    assert samples(scheduler, "hami_resource_quota_used")[
+        labels(namespace="default", quota_name="nvidia.com/gpumem", limit="50000")] == 8500
+    old = {"nodeid": "n1", "deviceuuid": "GPU-n1-1", "deviceidx": "1"}
+    assert samples(scheduler, "GPUDeviceMemoryLimit")[labels(**old, devicetype="NVIDIA A100")] == 40000 << 20
+    assert samples(scheduler, "nodeGPUMemoryPercentage")[labels(**old)] == 5500 / 40000
+    assert samples(scheduler, "vGPUMemoryAllocated")[
+        labels(podnamespace="default", nodename="n1", podname="b", containeridx="0", deviceuuid="GPU-n1-1")] == 3500 << 20

@@ -1,0 +1,256 @@
+#include <string.h>
+
+#include "base/map.h"
+#include "core/fmt.h"
+#include "sched/metrics/metrics_page.h"
+
+/* HAMi's label of everything but the build. */
+static const char zone[] = "vGPU";
+
+enum { MIB = 1 << 20, MAX_LABELS = 9 };
+
+struct labels {
+	struct prom_label all[MAX_LABELS];
+	size_t count;
+};
+
+static void add_label(struct labels *l, const char *name, const char *value)
+{
+	l->all[l->count++] = (struct prom_label) { name, value };
+	l->all[l->count] = (struct prom_label) { NULL, NULL };
+}
+
+/* ---- cards */
+
+enum { WITH_CORES = 1, WITH_MEMORY = 2, NO_TYPE = 4 };
+enum card_value { MEMORY, CORES, MEMORY_USED, SHARED, CORES_USED, MEMORY_SHARE };
+
+static const struct card_family {
+	enum metric metric;
+	bool old;
+	unsigned labels;
+	enum card_value value;
+} card_families[] = {
+	{ METRIC_CARD_MEMORY, false, 0, MEMORY },
+	{ METRIC_CARD_CORES, false, 0, CORES },
+	{ METRIC_CARD_MEMORY_USED, false, WITH_CORES, MEMORY_USED },
+	{ METRIC_CARD_SHARED, false, 0, SHARED },
+	{ METRIC_CARD_CORES_USED, false, 0, CORES_USED },
+	{ METRIC_CARD_OVERVIEW, false, WITH_CORES | WITH_MEMORY, MEMORY_USED },
+	{ METRIC_CARD_MEMORY_SHARE, false, 0, MEMORY_SHARE },
+	{ METRIC_OLD_CARD_MEMORY, true, 0, MEMORY },
+	{ METRIC_OLD_CARD_CORES, true, 0, CORES },
+	{ METRIC_OLD_CARD_MEMORY_USED, true, WITH_CORES, MEMORY_USED },
+	{ METRIC_OLD_CARD_SHARED, true, 0, SHARED },
+	{ METRIC_OLD_CARD_CORES_USED, true, 0, CORES_USED },
+	{ METRIC_OLD_CARD_OVERVIEW, true, WITH_CORES | WITH_MEMORY, MEMORY_USED },
+	{ METRIC_OLD_CARD_MEMORY_SHARE, true, NO_TYPE, MEMORY_SHARE },
+};
+
+static uint64_t positive(int64_t v)
+{
+	return v > 0 ? (uint64_t)v : 0;
+}
+
+static uint64_t card_value(const struct node_card *card, const struct card_use *used, enum card_value v)
+{
+	switch (v) {
+	case MEMORY: return positive(card->memory_mib) * MIB;
+	case CORES: return positive(card->cores);
+	case MEMORY_USED: return positive(used->memory_mib) * MIB;
+	case SHARED: return positive(used->slots);
+	case CORES_USED: return positive(used->cores);
+	case MEMORY_SHARE: return positive(used->memory_mib) * 1000000 / positive(card->memory_mib);
+	}
+	return 0;
+}
+
+static void add_card(struct str *out, const struct prom_family *family, const struct card_family *f,
+		     const struct node_state *n, size_t at)
+{
+	static const char *const names[2][6] = {
+		{ "node", "device_uuid", "device_index", "device_type", "device_cores", "device_memory_limit" },
+		{ "nodeid", "deviceuuid", "deviceidx", "devicetype", "devicecores", "devicememorylimit" },
+	};
+	const char *const *name = names[f->old];
+	const struct node_card *card = &n->cards[at];
+	char index[16], cores[16], memory[16];
+	struct labels l = { .count = 0 };
+
+	if (f->value == MEMORY_SHARE && card->memory_mib <= 0)
+		return;
+	hm_fmt(index, sizeof index, "%u", card->index);
+	hm_fmt(cores, sizeof cores, "%d", card->cores);
+	hm_fmt(memory, sizeof memory, "%d", card->memory_mib);
+	add_label(&l, "zone", zone);
+	add_label(&l, name[0], n->name);
+	add_label(&l, name[1], card->uuid);
+	add_label(&l, name[2], index);
+	if ((f->labels & NO_TYPE) == 0)
+		add_label(&l, name[3], card->type);
+	if (f->labels & WITH_CORES)
+		add_label(&l, name[4], cores);
+	if (f->labels & WITH_MEMORY)
+		add_label(&l, name[5], memory);
+	if (f->value == MEMORY_SHARE)
+		prom_add_micros(out, family, l.all, card_value(card, &n->used[at], f->value));
+	else
+		prom_add(out, family, l.all, card_value(card, &n->used[at], f->value));
+}
+
+static void add_cards(const struct metrics_sources *s, struct str *out)
+{
+	for (size_t i = 0; i < HM_COUNT(card_families); i++) {
+		const struct card_family *f = &card_families[i];
+		const struct prom_family *family;
+		const struct node_state *n;
+
+		if (f->old && !s->old_names)
+			continue;
+		family = metrics_begin(out, f->metric);
+		for (size_t at = 0; cluster_next_node(s->cluster, &at, &n);)
+			for (size_t card = 0; card < n->count; card++)
+				add_card(out, family, f, n, card);
+	}
+}
+
+/* ---- quotas */
+
+struct quota_line {
+	const char *resource;
+	int64_t held, limit; /* in the quota's own unit */
+};
+
+static void add_quota(struct str *out, enum metric m, const struct prom_family *f, const char *name_space,
+		      const struct quota_line *q)
+{
+	const bool old = m == METRIC_OLD_QUOTA_USED, limited = q->limit != QUOTA_NO_LIMIT;
+	struct labels l = { .count = 0 };
+	char limit[24];
+
+	if (q->resource[0] == '\0' || (!limited && (m == METRIC_QUOTA_LIMIT || q->held == 0)))
+		return;
+	hm_fmt(limit, sizeof limit, "%lld", limited ? (long long)q->limit : 0);
+	add_label(&l, "zone", zone);
+	add_label(&l, old ? "quotanamespace" : "namespace", name_space);
+	add_label(&l, old ? "quotaName" : "quota_name", q->resource);
+	if (m != METRIC_QUOTA_LIMIT)
+		add_label(&l, "limit", limit);
+	prom_add(out, f, l.all, positive(m == METRIC_QUOTA_LIMIT ? q->limit : q->held));
+}
+
+static void add_quotas(const struct metrics_sources *s, struct str *out)
+{
+	static const enum metric metrics[] = { METRIC_QUOTA_USED, METRIC_QUOTA_LIMIT, METRIC_OLD_QUOTA_USED };
+	const int64_t factor = (int64_t)HM_MAX(s->device->memory_factor, (uint64_t)1);
+
+	for (size_t i = 0; i < HM_COUNT(metrics) - !s->old_names; i++) {
+		const struct prom_family *f = metrics_begin(out, metrics[i]);
+		struct quota_view v;
+
+		for (size_t at = 0; quotas_next(cluster_quotas(s->cluster), &at, &v);) {
+			const struct quota_line lines[] = {
+				{ s->device->resource_memory, v.held.memory_mib / factor, v.limits.memory },
+				{ s->device->resource_cores, v.held.cores, v.limits.cores },
+			};
+
+			for (size_t k = 0; k < HM_COUNT(lines); k++)
+				add_quota(out, metrics[i], f, v.name_space, &lines[k]);
+		}
+	}
+}
+
+/* ---- containers */
+
+/* What the container has of that card in all; false where an earlier share told it: MIG instances of a card are shares
+ * of their own, and a series may be there but once. */
+static bool sum_share(const struct holding *h, uint32_t at, struct hold_share *sum)
+{
+	*sum = cluster_holding_share(h, at);
+	for (uint32_t i = 0; i < h->share_count; i++) {
+		struct hold_share other = cluster_holding_share(h, i);
+
+		if (i == at || other.container != sum->container || strcmp(other.uuid, sum->uuid) != 0)
+			continue;
+		if (i < at)
+			return false;
+		sum->memory_mib += other.memory_mib;
+		sum->cores += other.cores;
+	}
+	return true;
+}
+
+static void add_shares(struct str *out, const struct prom_family *f, enum metric m, const struct holding *h)
+{
+	static const char *const names[2][5] = {
+		{ "namespace", "node", "pod", "container_index", "device_uuid" },
+		{ "podnamespace", "nodename", "podname", "containeridx", "deviceuuid" },
+	};
+	const char *const *name = names[m == METRIC_OLD_SHARE_MEMORY || m == METRIC_OLD_SHARE_CORES];
+	const bool memory = m == METRIC_SHARE_MEMORY || m == METRIC_OLD_SHARE_MEMORY;
+
+	for (uint32_t i = 0; i < h->share_count; i++) {
+		struct labels l = { .count = 0 };
+		struct hold_share share;
+		char index[16];
+
+		if (!sum_share(h, i, &share))
+			continue;
+		hm_fmt(index, sizeof index, "%u", share.container);
+		add_label(&l, "zone", zone);
+		add_label(&l, name[0], cluster_holding_space(h));
+		add_label(&l, name[1], cluster_holding_node(h));
+		add_label(&l, name[2], h->name);
+		add_label(&l, name[3], index);
+		add_label(&l, name[4], share.uuid);
+		prom_add(out, f, l.all, memory ? positive(share.memory_mib) * MIB : positive(share.cores));
+	}
+}
+
+/* A pod that is made anew under its name is told once, while the former one ends. */
+static bool is_first(struct map *seen, const struct holding *h)
+{
+	hm_auto_str key = { 0 };
+	void *before = NULL;
+
+	str_addf(&key, "%s/%s", cluster_holding_space(h), h->name);
+	return !str_failed(&key) && map_put(seen, str_text(&key), seen, &before) == 0 && before == NULL;
+}
+
+static void add_containers(const struct metrics_sources *s, struct str *out)
+{
+	static const enum metric metrics[] = { METRIC_SHARE_MEMORY, METRIC_SHARE_CORES, METRIC_OLD_SHARE_MEMORY,
+					       METRIC_OLD_SHARE_CORES };
+
+	for (size_t i = 0; i < (s->old_names ? HM_COUNT(metrics) : 2); i++) {
+		const struct prom_family *f = metrics_begin(out, metrics[i]);
+		hm_auto(map) *seen = map_new();
+		const struct holding *h;
+
+		for (size_t at = 0; seen != NULL && cluster_next_holding(s->cluster, &at, &h);)
+			if (is_first(seen, h))
+				add_shares(out, f, metrics[i], h);
+	}
+}
+
+static size_t count_series(const struct metrics_sources *s)
+{
+	const struct node_state *n;
+	size_t count = cluster_holding_count(s->cluster);
+
+	for (size_t at = 0; cluster_next_node(s->cluster, &at, &n);)
+		count += n->count;
+	return count;
+}
+
+void metrics_add_cluster(const struct metrics_sources *s, struct str *out)
+{
+	const bool too_many = count_series(s) > METRICS_MAX_CARDS;
+
+	prom_add(out, metrics_begin(out, METRIC_LEFT_OUT), NULL, too_many);
+	if (!too_many)
+		add_cards(s, out);
+	add_quotas(s, out);
+	if (!too_many)
+		add_containers(s, out);
+}

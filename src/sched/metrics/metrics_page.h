@@ -1,0 +1,21 @@
+/* The parts of /metrics, for sched/metrics/metrics*.c alone. */
+#ifndef HM_SCHED_METRICS_METRICS_PAGE_H
+#define HM_SCHED_METRICS_METRICS_PAGE_H
+
+#include "io/prom_text.h"
+#include "sched/metrics/metrics.h"
+
+enum metric {
+#define M(id, name, type, labels, help) METRIC_##id,
+#include "sched/metrics/metrics.def"
+#undef M
+	METRIC_COUNT
+};
+
+/* The family's head is written, and the family returned for its samples. */
+const struct prom_family *metrics_begin(struct str *out, enum metric m);
+
+/* Cards, quotas and containers, by HAMi's names; its former names, too, where they are wanted. */
+void metrics_add_cluster(const struct metrics_sources *s, struct str *out);
+
+#endif
