@@ -5,6 +5,7 @@
 #include "contract/hami.h"
 #include "core/macros.h"
 #include "io/json.h"
+#include "model/placement/card_score.h"
 
 enum { KEY_BYTES = 64, NEAR = 2 }; /* that many letters off is a slip */
 
@@ -111,6 +112,16 @@ static void advise_types(const struct webhook_questions *ask, const char *key, c
 	}
 }
 
+/* With weights that cannot be read the pod would be placed nowhere. */
+static void advise_weights(const char *text, struct answer *answer)
+{
+	struct card_weights weights;
+	struct hm_err e;
+
+	if (card_weights_read(text, &weights, &e) < 0)
+		answer_warn(answer, "%s", e.msg);
+}
+
 static bool is_type_list(const char *key)
 {
 	return strcmp(key, HAMI_WISH_USE_TYPE) == 0 || strcmp(key, HAMI_WISH_NO_TYPE) == 0;
@@ -132,8 +143,10 @@ void annotations_advise(const struct webhook_rules *rules, const struct cJSON *a
 		else if (!gpu)
 			answer_warn(answer, "annotation %s has no effect: no container asks for %s", item->string,
 				    rules->device->resource_count);
-		else if (is_type_list(item->string) && text != NULL && rules->ask.type_known != NULL)
+		else if (text != NULL && is_type_list(item->string) && rules->ask.type_known != NULL)
 			advise_types(&rules->ask, item->string, text, answer);
+		else if (text != NULL && strcmp(item->string, HAMI_WISH_WEIGHTS) == 0)
+			advise_weights(text, answer);
 	}
 }
 

@@ -209,6 +209,9 @@ static void test_pods(void **state)
 		{ "\"nvidia.com/use-gputpye\":\"A100\",\"nvidia.com/other\":\"\"", LIMITS("\"cpu\":1"),
 		  "yes 200 \n\nannotation nvidia.com/use-gputpye is not known and has no effect: "
 		  "nvidia.com/use-gputype is" },
+		{ "\"hami.io/device-scoring-weights\":\"slot=1\"", LIMITS(GPU ",\"nvidia.com/gpumem\":1"),
+		  "yes 200 \n[" OURS "]\ninvalid hami.io/device-scoring-weights annotation \"slot=1\": expected slot, "
+		  "core, and memory weights" },
 		{ "\"hami.io/gpu-scheduler-policy\":\"spread\"", LIMITS("\"cpu\":1"),
 		  "yes 200 \n\nannotation hami.io/gpu-scheduler-policy has no effect: no container asks for "
 		  "nvidia.com/gpu" },
