@@ -6,10 +6,12 @@
 #include "base/array.h"
 #include "core/macros.h"
 
-/* Smaller is better. */
+/* Smaller is better; among equal ones the first by name. The request's own copy of the name, where there is one: they
+ * lie side by side, the nodes' do not, and most of the order is made of comparing them. */
 struct candidate {
 	double key;
 	const struct node_state *node;
+	const char *name;
 };
 
 struct placer {
@@ -58,7 +60,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 {
 	if (a->key != b->key)
 		return a->key < b->key;
-	return strcmp(a->node->name, b->node->name) < 0;
+	return strcmp(a->name, b->name) < 0;
 }
 
 static void sift_down(struct candidate *heap, size_t count, size_t at)
@@ -87,10 +89,12 @@ static const struct node_state *take_best(struct placer *p)
 
 /* ---- candidates */
 
-static bool add_candidate(struct placer *p, const struct node_state *n, const struct node_order *order)
+static bool add_candidate(struct placer *p, const struct node_state *n, const char *name,
+			  const struct node_order *order)
 {
-	return HM_PUSH(p->heap, p->count, p->cap,
-		       (struct candidate) { .key = order->after == NULL ? order->before(n) : 0, .node = n });
+	double key = order->after == NULL ? order->before(n) : 0;
+
+	return HM_PUSH(p->heap, p->count, p->cap, (struct candidate) { key, n, name });
 }
 
 static bool refuse(struct placer *p, const char *name, const struct refusal *why)
@@ -111,13 +115,14 @@ static bool collect(struct placer *p, struct cluster *c, const struct place_requ
 	const struct node_state *n;
 
 	for (size_t at = 0; r->names == NULL && cluster_next_node(c, &at, &n);)
-		if (n->count > 0 && !add_candidate(p, n, order))
+		if (n->count > 0 && !add_candidate(p, n, n->name, order))
 			return false;
 	for (size_t i = 0; r->names != NULL && i < r->count; i++) {
 		n = cluster_node(c, r->names[i]);
 		if (n == NULL && r->nodes != NULL)
 			n = r->nodes[i];
-		if (n != NULL && n->count > 0 ? !add_candidate(p, n, order) : !refuse(p, r->names[i], NULL))
+		if (n != NULL && n->count > 0 ? !add_candidate(p, n, r->names[i], order)
+					      : !refuse(p, r->names[i], NULL))
 			return false;
 	}
 	return true;
