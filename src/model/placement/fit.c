@@ -64,6 +64,7 @@ void fitter_free(struct fitter *f)
 {
 	if (f == NULL)
 		return;
+	wishes_fini(&f->wishes);
 	free(f->own);
 	free(f->alone);
 	free(f->together);

@@ -47,7 +47,8 @@ void fitter_free(struct fitter *f);
 HM_DEFINE_AUTO(fitter, fitter_free);
 
 /* The next fit_pod calls are for this pod, which must live until then; no quota, no rank. card_policy: for pods without
- * a wish. -HM_EINVAL with HAMi's words for weights that cannot be read; -HM_ENOMEM. */
+ * a wish. -HM_EINVAL with HAMi's words for weights that cannot be read, and for lists of types that are too long;
+ * -HM_ENOMEM. */
 int fitter_read(struct fitter *f, const struct pod_ask *ask, const char *card_policy, struct hm_err *e) HM_MUST_USE;
 /* What the pod's namespace has left (quotas_room); what the pod itself holds does not count as used. */
 void fitter_set_quota(struct fitter *f, struct quota_amount room);

@@ -3,24 +3,69 @@
 #include <string.h>
 
 #include "contract/hami.h"
+#include "core/macros.h"
 #include "model/placement/words.h"
 
-int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct wishes *out, struct hm_err *e)
+void wishes_fini(struct wishes *w)
 {
-	const char *policy = texts->card_policy != NULL ? texts->card_policy : card_policy;
-
-	*out = (struct wishes) {
-		.texts = *texts,
-		.numa_bind = text_is_true(texts->numa_bind),
-		.takes_mig = texts->mode == NULL || strstr(texts->mode, HAMI_MODE_MIG) != NULL,
-	};
-	out->order = card_order_read(policy, out->numa_bind);
-	return card_weights_read(texts->weights, &out->weights, e);
+	map_free(w->use_uuids);
+	map_free(w->no_uuids);
+	*w = (struct wishes) { 0 };
 }
 
 static bool is_blank(const char *list)
 {
 	return list == NULL || piece_trim((struct piece) { list, strlen(list) }).n == 0;
+}
+
+/* NULL for a blank list. What is longer than any card's UUID is no card's. */
+static int read_uuids(const char *list, struct map **out, struct hm_err *e)
+{
+	static char there;
+	struct cur c;
+	struct piece word;
+	char uuid[HM_UUID_BYTES];
+
+	if (is_blank(list))
+		return 0;
+	c = cur_of(list, strlen(list));
+	*out = map_new();
+	if (*out == NULL)
+		return hm_err_set(e, HM_ENOMEM, "a list of cards");
+	while (words_next(&c, &word))
+		if (word.n > 0 && piece_copy(word, uuid, sizeof uuid) && map_put(*out, uuid, &there, NULL) < 0)
+			return hm_err_set(e, HM_ENOMEM, "a list of cards");
+	return 0;
+}
+
+static int check_types(const char *list, const char *annotation, struct hm_err *e)
+{
+	if (list != NULL && strlen(list) > WISHES_MAX_TYPES_BYTES)
+		return hm_err_set(e, HM_EINVAL, "annotation %s: is longer than %d bytes", annotation,
+				  WISHES_MAX_TYPES_BYTES);
+	return 0;
+}
+
+int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct wishes *out, struct hm_err *e)
+{
+	const char *policy = texts->card_policy != NULL ? texts->card_policy : card_policy;
+	int err;
+
+	wishes_fini(out);
+	out->texts = *texts;
+	out->numa_bind = text_is_true(texts->numa_bind);
+	out->takes_mig = texts->mode == NULL || strstr(texts->mode, HAMI_MODE_MIG) != NULL;
+	out->order = card_order_read(policy, out->numa_bind);
+	err = card_weights_read(texts->weights, &out->weights, e);
+	if (err == 0)
+		err = check_types(texts->use_types, "nvidia.com/use-gputype", e);
+	if (err == 0)
+		err = check_types(texts->no_types, "nvidia.com/nouse-gputype", e);
+	if (err == 0)
+		err = read_uuids(texts->use_uuids, &out->use_uuids, e);
+	if (err == 0)
+		err = read_uuids(texts->no_uuids, &out->no_uuids, e);
+	return err;
 }
 
 static bool type_in(const char *list, const char *type)
@@ -45,22 +90,21 @@ static bool takes_kind(const struct pod_wishes *w, const char *type, const char 
 
 bool wishes_take_kind(struct wishes *w, const struct node_card *card)
 {
-	bool does;
+	unsigned at, count = HM_MIN(w->known_count, (unsigned)WISHES_KINDS_KNOWN);
 
-	for (size_t i = 0; i < WISHES_KINDS_KNOWN; i++)
-		if (w->known[i].type == card->type && w->known[i].mode == card->mode)
-			return w->known[i].does;
-	does = takes_kind(&w->texts, card->type, card->mode);
-	w->known[w->next_known].type = card->type;
-	w->known[w->next_known].mode = card->mode;
-	w->known[w->next_known].does = does;
-	w->next_known = (w->next_known + 1) % WISHES_KINDS_KNOWN;
-	return does;
+	for (at = 0; at < count; at++)
+		if (w->known[at].type == card->type && w->known[at].mode == card->mode)
+			return w->known[at].does;
+	at = w->known_count++ % WISHES_KINDS_KNOWN;
+	w->known[at].type = card->type;
+	w->known[at].mode = card->mode;
+	w->known[at].does = takes_kind(&w->texts, card->type, card->mode);
+	return w->known[at].does;
 }
 
 bool wishes_take_uuid(const struct wishes *w, const struct node_card *card)
 {
-	if (!is_blank(w->texts.use_uuids) && !words_have(w->texts.use_uuids, card->uuid))
+	if (w->use_uuids != NULL && map_get(w->use_uuids, card->uuid) == NULL)
 		return false;
-	return !words_have(w->texts.no_uuids, card->uuid);
+	return w->no_uuids == NULL || map_get(w->no_uuids, card->uuid) == NULL;
 }

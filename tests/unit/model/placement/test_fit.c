@@ -3,6 +3,7 @@
 
 #include "harness/sweep.h"
 #include "make_mig.h"
+#include "model/placement/fit_wishes.h"
 
 /* GPU-0 is full, GPU-1 in part, GPU-2 and GPU-3 are empty; two NUMA nodes. */
 static struct node_state *traced_node(struct texts *texts)
@@ -350,6 +351,45 @@ static void other_vendors_are_no_candidates(void **state)
 		   "NodeInsufficientDevice for good");
 }
 
+static void long_lists(void **state)
+{
+	char list[WISHES_MAX_TYPES_BYTES + 2];
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = equal_cards(texts, 1);
+
+	(void)state;
+	memset(list, ',', sizeof list);
+	memcpy(&list[sizeof list - 6], "A100", 5);
+	expect_one("just", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = list },
+		   "GPU-0,20000,30:;");
+	memcpy(&list[sizeof list - 6], ",A100", 6);
+	expect_one("use", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = list },
+		   "annotation nvidia.com/use-gputype: is longer than 16384 bytes");
+	expect_one("not", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .no_types = list },
+		   "annotation nvidia.com/nouse-gputype: is longer than 16384 bytes");
+}
+
+/* More kinds of cards than are remembered. */
+static void many_kinds(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = node_state_new("n1", texts);
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * WISHES_KINDS_KNOWN; i++) {
+		struct node_card c = make_card(i);
+		char type[32];
+
+		snprintf(type, sizeof type, "NVIDIA <%u>", i);
+		c.type = type;
+		add_card(n, c);
+	}
+	expect_one("one of many", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = "<7>" },
+		   "GPU-7,20000,30:;");
+	expect_one("none of many", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = "<x>" },
+		   "128/128 CardTypeMismatch for good");
+}
+
 /* ---- containers over a pod's life */
 
 static void init_containers_and_sidecars(void **state)
@@ -602,7 +642,7 @@ static int fit_once(void *arg)
 	hm_auto(texts) *texts = texts_new();
 	hm_auto(node_state) *n = texts == NULL ? NULL : node_state_new("n1", texts);
 	hm_auto(fitter) *f = fitter_new();
-	hm_auto_pod_ask ask = { .wishes = { .card_policy = "topology-aware" } };
+	hm_auto_pod_ask ask = { .wishes = { .card_policy = "topology-aware", .use_uuids = "GPU-0", .no_uuids = "x" } };
 	hm_auto_grant g = { 0 };
 	struct card_profile profile = { .name = "1g.5gb", .memory_mib = 4864 };
 	struct mig_placement places[7];
@@ -639,6 +679,8 @@ int main(void)
 		cmocka_unit_test(reasons),
 		cmocka_unit_test(only_the_refused_container_counts),
 		cmocka_unit_test(other_vendors_are_no_candidates),
+		cmocka_unit_test(long_lists),
+		cmocka_unit_test(many_kinds),
 		cmocka_unit_test(init_containers_and_sidecars),
 		cmocka_unit_test(quotas),
 		cmocka_unit_test(topology_aware),
