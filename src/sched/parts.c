@@ -1,9 +1,12 @@
 #include "sched/parts.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "kube/config.h"
+#include "sched/extender/answer.h"
+#include "sched/extender/args.h"
 #include "sched/verbs/filter_events.h"
 
 enum { EXPIRE_MS = 1000 };
@@ -51,6 +54,7 @@ static int make_view(struct parts *p, struct hm_err *e)
 		.events = p->events,
 		.pods = pod_rules_of(p->options->device),
 		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
+		.trust = { p->keys, strcmp(p->options->signature, "warn") == 0 },
 		.synced = on_synced,
 		.arg = p,
 	};
@@ -58,12 +62,67 @@ static int make_view(struct parts *p, struct hm_err *e)
 	return view_new(&config, &p->view, e);
 }
 
-/* ---- deciding */
+/* ---- binding */
 
 static const char *barred(void *arg)
 {
 	return parts_barred(arg);
 }
+
+static int open_keys(struct parts *p, struct hm_err *e)
+{
+	const char *dir = p->options->signature_keys;
+
+	if (dir == NULL || dir[0] == '\0')
+		return 0;
+	if (signature_keys_open(dir, &p->keys, e) < 0)
+		return hm_err_wrap(e, "--signature-keys");
+	if (!signature_keys_are_wanted(p->keys))
+		log_warn("no key is there yet: nothing is signed", KV("folder", dir));
+	return 0;
+}
+
+static int make_binder(struct parts *p, struct hm_err *e)
+{
+	const struct bind_config config = {
+		.client = p->client,
+		.cluster = p->cluster,
+		.view = p->view,
+		.events = p->events,
+		.tell_success = p->options->tell_success,
+		.keys = p->keys,
+		.pods = pod_rules_of(p->options->device),
+		.lock_timeout_ms = p->options->node_lock_timeout_ms,
+		.barred = barred,
+		.arg = p,
+	};
+
+	return binder_new(p->loop, &config, &p->binder, e);
+}
+
+static void on_bound(void *arg, const char *error)
+{
+	struct str out = { 0 };
+
+	extender_add_bound(&out, error);
+	server_answer(arg, 200, SERVER_JSON, &out);
+}
+
+void parts_answer_bind(void *arg, struct server_request *r)
+{
+	struct parts *p = arg;
+	struct extender_binding b;
+	struct hm_err e;
+	size_t n;
+	char *body = server_body(r, &n);
+
+	if (extender_binding_read(body, n, &b, &e) < 0 ||
+	    binder_bind(p->binder,
+			&(struct bind_request) { b.pod_namespace, b.pod_name, b.pod_uid, b.node, on_bound, r }, &e) < 0)
+		on_bound(r, e.msg);
+}
+
+/* ---- deciding */
 
 static void on_filtered(void *arg, const struct filter_outcome *o)
 {
@@ -115,9 +174,12 @@ static void on_expire(void *arg)
 {
 	struct parts *p = arg;
 	size_t n = cluster_expire(p->cluster, loop_now_ms(p->loop));
+	struct hm_err e;
 
 	if (n > 0)
 		log_v(2, "promises that nobody kept are taken back", KV_U64("pods", n));
+	if (p->keys != NULL && signature_keys_refresh(p->keys, &e) < 0)
+		log_v(2, "signature keys", KV_ERR(&e));
 	loop_timer_arm(p->expire, EXPIRE_MS);
 }
 
@@ -128,8 +190,8 @@ int parts_init(struct parts *p, struct loop *l, const struct sched_options *o, s
 	*p = (struct parts) { .loop = l, .options = o };
 	if (node_selector_check(o->node_label_selector, e) < 0)
 		return hm_err_wrap(e, "--node-label-selector");
-	if (make_placer(p, e) < 0 || make_verbs(p, e) < 0 || make_client(p, e) < 0 || make_view(p, e) < 0 ||
-	    loop_timer_new(l, on_expire, p, &p->expire, e) < 0)
+	if (make_placer(p, e) < 0 || make_verbs(p, e) < 0 || make_client(p, e) < 0 || open_keys(p, e) < 0 ||
+	    make_view(p, e) < 0 || make_binder(p, e) < 0 || loop_timer_new(l, on_expire, p, &p->expire, e) < 0)
 		return -e->code;
 	loop_timer_arm(p->expire, EXPIRE_MS);
 	return 0;
@@ -140,7 +202,9 @@ void parts_fini(struct parts *p)
 	loop_timer_free(p->expire);
 	admission_free(p->admission);
 	filter_free(p->filter);
+	binder_free(p->binder);
 	view_free(p->view);
+	signature_keys_free(p->keys);
 	kube_events_free(p->events);
 	kube_client_free(p->client);
 	placer_free(p->placer);

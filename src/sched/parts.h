@@ -11,6 +11,7 @@
 #include "model/placement/cluster.h"
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
+#include "sched/bind/bind.h"
 #include "sched/options/options.h"
 #include "sched/serve/server.h"
 #include "sched/verbs/admission.h"
@@ -27,6 +28,8 @@ struct parts {
 	struct fgd *fgd;
 	struct placer *placer;
 	struct view *view;
+	struct signature_keys *keys; /* NULL: nothing is signed */
+	struct binder *binder;
 	struct filter *filter;
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
@@ -41,5 +44,6 @@ const char *parts_barred(const struct parts *p);
 
 /* For a server_route; arg is the parts. */
 void parts_answer_filter(void *arg, struct server_request *r);
+void parts_answer_bind(void *arg, struct server_request *r);
 
 #endif

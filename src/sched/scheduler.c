@@ -69,6 +69,7 @@ static void add_routes(struct scheduler *s)
 		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
 		{ "GET", "/version", .handle = get_version, .arg = s },
 		{ "POST", "/filter", true, 0, parts_answer_filter, &s->parts },
+		{ "POST", "/bind", true, 0, parts_answer_bind, &s->parts },
 		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
 	};
 

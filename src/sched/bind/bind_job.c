@@ -292,6 +292,16 @@ static int make_binding(struct job *j, const struct bind_marks *marks, struct hm
 	return kube_binding_text(&b, &j->path, &j->body, e);
 }
 
+/* As they are now; NULL: there was never one, and nothing is signed. */
+static const struct signature_keys *keys_of(const struct bind_config *c)
+{
+	struct hm_err e;
+
+	if (c->keys != NULL && signature_keys_refresh(c->keys, &e) < 0)
+		log_warn("signature keys", KV_ERR(&e));
+	return c->keys != NULL && signature_keys_are_wanted(c->keys) ? c->keys : NULL;
+}
+
 static void make_and_post(struct job *j)
 {
 	struct bind_config *c = &j->binder->config;
@@ -304,10 +314,8 @@ static void make_and_post(struct job *j)
 		fail(j, "the pod is gone");
 		return;
 	}
-	if (j->promised && c->keys != NULL && signature_keys_refresh(c->keys, &e) < 0)
-		log_warn("signature keys", KV_ERR(&e));
 	if (j->promised)
-		err = bind_marks_make(h, c->keys, clock_wall_ms(), &marks, &e);
+		err = bind_marks_make(h, keys_of(c), clock_wall_ms(), &marks, &e);
 	if (err == 0)
 		err = make_binding(j, &marks, &e);
 	bind_marks_fini(&marks);

@@ -23,6 +23,7 @@ static const struct sched_options defaults = {
 	.idle_ms = 120000,
 	.max_connections = 1000,
 	.log_level = "INFO",
+	.signature = "require",
 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT])

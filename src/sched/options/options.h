@@ -27,6 +27,9 @@ struct sched_options {
 	const char *leader_elect_name, *leader_elect_namespace;
 	const char *pod_name, *pod_namespace; /* this pod */
 	const char *device_config_file;
+	const char *signature_keys; /* folder; NULL: nothing is signed */
+	const char *signature;      /* require, warn */
+	bool tell_success;
 	const char *annotation_writers; /* user names, commas between */
 	uint64_t read_header_ms, read_ms, idle_ms, max_connections;
 	const char *log_level;
@@ -37,7 +40,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 31 };
+enum { SCHED_OPTION_COUNT = 34 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

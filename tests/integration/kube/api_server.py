@@ -96,6 +96,19 @@ def status_tree(code, reason, message="", **more):
     return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message, **more}
 
 
+def merge_patch(tree, patch):
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    new = dict(tree) if isinstance(tree, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            new.pop(key, None)
+        else:
+            new[key] = merge_patch(new.get(key), value)
+    return new
+
+
 def status(code, reason="", headers=()):
     return lambda h: h.json(code, status_tree(code, reason, "as asked"), headers)
 
@@ -290,8 +303,14 @@ class ApiServer:
 
     def change(self, r, namespace, plural, name):
         tree = self.objects.get((plural, namespace, name))
+        if r.path.endswith("/binding"):
+            if tree is None:
+                return 404, status_tree(404, "NotFound", f'pods "{name}" not found')
+            return self.bind(json.loads(r.body), tree, namespace, name)
         if r.method == "POST":
             new = json.loads(r.body)
+            if (plural, namespace, new["metadata"]["name"]) in self.objects:
+                return 409, status_tree(409, "AlreadyExists", f'{plural} "{new["metadata"]["name"]}" already exists')
             tree = self.put(plural, namespace, new["metadata"]["name"])
             tree.update({k: v for k, v in new.items() if k != "metadata"})
             return 201, tree
@@ -310,10 +329,24 @@ class ApiServer:
             return 422, status_tree(422, "Invalid", "metadata.uid: field is immutable", details={"causes": [cause]})
         if meta.get("resourceVersion", tree["metadata"]["resourceVersion"]) != tree["metadata"]["resourceVersion"]:
             return 409, status_tree(409, "Conflict", "the object has been modified")
-        annotations = {**tree["metadata"]["annotations"], **meta.get("annotations", {})}
-        meta = {**tree["metadata"], **meta, "annotations": {k: v for k, v in annotations.items() if v is not None}}
-        rest = {k: v for k, v in {**tree, **patch}.items() if k != "metadata"}
-        return 200, self.put_tree(plural, namespace, {**rest, "metadata": meta})
+        return 200, self.put_tree(plural, namespace, merge_patch(tree, patch))
+
+    def bind(self, binding, tree, namespace, name):
+        """pods/NAME/binding, in the real one's words: annotations and the node in one write, for this UID alone."""
+        uid, want = tree["metadata"]["uid"], binding["metadata"].get("uid")
+        why = None
+        if want and want != uid:
+            why = f"Precondition failed: UID in precondition: {want}, UID in object meta: {uid}"
+        elif tree["metadata"].get("deletionTimestamp"):
+            why = f"pod {name} is being deleted, cannot be assigned to a host"
+        elif tree.get("spec", {}).get("nodeName"):
+            why = f"pod {name} is already assigned to node \"{tree['spec']['nodeName']}\""
+        if why:
+            return 409, status_tree(409, "Conflict", f'Operation cannot be fulfilled on pods/binding "{name}": {why}')
+        self.put_tree("pods", namespace, merge_patch(tree, {
+            "metadata": {"annotations": binding["metadata"].get("annotations", {})},
+            "spec": {"nodeName": binding["target"]["name"]}}))
+        return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 
     def list(self, h, plural):
         query = h.request_seen.query
@@ -365,5 +398,7 @@ class ApiServer:
             for version, _, kind, tree in new:
                 if kind == "BOOKMARK" or self.selected(query, tree):
                     h.event(kind, tree)
+                elif kind == "MODIFIED":  # what a selector does not fit any more
+                    h.event("DELETED", tree)
                 at = version
         h.chunk(b"")
