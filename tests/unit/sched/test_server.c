@@ -209,6 +209,23 @@ static void test_slow_header(void **state)
 	finish();
 }
 
+/* What came behind the first request begins the second one's header. */
+static void test_slow_second_header(void **state)
+{
+	struct conns_limits limits = roomy;
+	int fd;
+
+	(void)state;
+	limits.header_ms = SHORT_MS;
+	start(&limits);
+	fd = client();
+	say(fd, "GET /ok HTTP/1.1\r\n\r\nGET /ok");
+	expect(fd, "200", "ok\n");
+	WAIT_FOR(dropped(DROP_HEADER) == 1 && OPEN == 0);
+	close(fd);
+	finish();
+}
+
 /* The header's deadline ends with its blank line, wherever reads cut it. */
 static void test_body_has_its_own_deadline(void **state)
 {
@@ -524,6 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slow_header),
 		cmocka_unit_test(test_body_has_its_own_deadline),
+		cmocka_unit_test(test_slow_second_header),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_answer_not_taken),
 		cmocka_unit_test(test_too_many),
