@@ -140,6 +140,13 @@ static void test_pods(void **state)
 		  ",\"nvidia.com/gpumem\":1,\"nvidia.com/priority\":1}}}]",
 		  "yes 200 \n[{\"op\":\"replace\",\"path\":\"/spec/containers/0/env/0\",\"value\":"
 		  "{\"name\":\"CUDA_TASK_PRIORITY\",\"value\":\"1\"}}," OURS "]" },
+		/* Of two the last counts. */
+		{ "",
+		  "\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"CUDA_TASK_PRIORITY\",\"value\":\"1\"},"
+		  "{\"name\":\"CUDA_TASK_PRIORITY\",\"value\":\"0\"}],\"resources\":{\"limits\":{" GPU
+		  ",\"nvidia.com/gpumem\":1,\"nvidia.com/priority\":1}}}]",
+		  "yes 200 \n[{\"op\":\"replace\",\"path\":\"/spec/containers/0/env/1\",\"value\":"
+		  "{\"name\":\"CUDA_TASK_PRIORITY\",\"value\":\"1\"}}," OURS "]" },
 		{ "",
 		  "\"containers\":[{\"name\":\"c\",\"env\":[],\"resources\":{\"limits\":{" GPU
 		  ",\"nvidia.com/gpumem\":1,\"nvidia.com/priority\":1}}}]",
