@@ -10,10 +10,11 @@
 #include "sched/options/options.h"
 #include "sched/options/version.h"
 #include "sched/scheduler.h"
+#include "sched/simulate/advise_command.h"
 #include "sched/simulate/simulate.h"
 
 static const char usage[] = "usage: hami-scheduler [options]\n"
-			    "       hami-scheduler simulate|version [--help]\n\n"
+			    "       hami-scheduler simulate|advise|version [--help]\n\n"
 			    "The extender and the admission webhook beside a kube-scheduler: pods that ask for GPU\n"
 			    "slices get a node and cards.";
 
@@ -32,6 +33,7 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{ "advise", advise_main },
 	{ "simulate", simulate_main },
 	{ "version", run_version },
 };

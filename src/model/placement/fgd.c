@@ -56,7 +56,7 @@ struct fgd {
 /* Seeds 1 to 10 of the trace's four workloads. */
 struct fgd_weights fgd_default_weights(void)
 {
-	return (struct fgd_weights) { .fragment = 700, .copies = 290, .balance = 700, .empty = 0, .step = 0 };
+	return (struct fgd_weights) { .fragment = 700, .copies = 345, .balance = 700, .empty = -15000, .step = 36 };
 }
 
 static void begin(void *arg, const struct pod_ask *ask);

@@ -4,22 +4,19 @@
 
 #include "core/fmt.h"
 #include "core/macros.h"
+#include "sched/simulate/command.h"
 
 struct run {
 	const struct trace *trace;
 	const struct run_options *options;
 	struct scene *scene;
 	struct run_result *result;
-	struct pod_mix mix;
-	struct fgd *fgd;
-	struct placer *placer;
+	struct policy policy;
 };
 
 static void run_fini(struct run *r)
 {
-	placer_free(r->placer);
-	fgd_free(r->fgd);
-	pod_mix_fini(&r->mix);
+	policy_fini(&r->policy);
 }
 #define hm_auto_run __attribute__((cleanup(run_fini))) struct run
 
@@ -41,17 +38,12 @@ static int prepare(struct run *r, struct hm_err *e)
 	int rc = trace_build(r->trace, r->scene, e);
 
 	if (rc == 0 && !o->learn)
-		rc = mix_of(r->trace, &r->mix, e);
-	if (rc != 0)
-		return rc;
-	r->placer = placer_new(o->node_policy, o->card_policy);
-	r->fgd = fgd_new(&r->mix, &o->weights);
-	if (r->placer == NULL || r->fgd == NULL)
-		return hm_err_set(e, HM_ENOMEM, "placement: no memory");
-	placer_set_policy(r->placer, fgd_order(r->fgd));
-	if (o->learn)
-		fgd_learn(r->fgd, &r->mix);
-	return 0;
+		rc = mix_of(r->trace, &r->policy.mix, e);
+	if (rc == 0)
+		rc = policy_start(&r->policy, o->node_policy, o->card_policy, &o->weights, e);
+	if (rc == 0 && o->learn)
+		fgd_learn(r->policy.fgd, &r->policy.mix);
+	return rc;
 }
 
 /* The curve up to what has been asked for now. */
@@ -74,7 +66,7 @@ static int come(struct run *r, const struct trace_pod *pod, struct hm_err *e)
 
 	hm_fmt(uid, sizeof uid, "%llu", (unsigned long long)out->pods);
 	ask.uid = uid;
-	rc = scene_place(r->scene, r->placer, &ask, &where, e);
+	rc = scene_place(r->scene, r->policy.placer, &ask, &where, e);
 	if (rc < 0)
 		return hm_err_wrap(e, "pod %s", pod->name);
 	out->pods++;
@@ -109,7 +101,7 @@ static int sum_up(struct run *r, struct hm_err *e)
 		rc = fgd_node_measure(f, r->scene->hosts[i].node, &one, e);
 		lost += one / 1000;
 	}
-	r->result->lost_milli = lost >> MIX_WEIGHT_BITS;
+	r->result->lost_milli = (lost + (1 << (MIX_WEIGHT_BITS - 1))) >> MIX_WEIGHT_BITS;
 	r->result->end = scene_sum(r->scene);
 	return rc;
 }

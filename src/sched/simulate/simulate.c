@@ -4,24 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
-#include "base/str.h"
-#include "contract/exit_codes.h"
 #include "core/fmt.h"
 #include "core/macros.h"
 #include "io/file.h"
+#include "sched/simulate/command.h"
 #include "sched/simulate/picture.h"
 #include "sched/simulate/run.h"
+#include "sched/simulate/snapshot_run.h"
 #include "sched/simulate/trace.h"
 #include "sched/simulate/weights_text.h"
 #include "sched/simulate/workload.h"
 
-enum { MAX_FILE_BYTES = 256 << 20, MAX_RUNS = 1000 };
+enum { MAX_RUNS = 1000 };
 
 static const char usage[] =
 	"usage: hami-scheduler simulate --nodes FILE --pods FILE [options]\n\n"
-	"Places the pods of a trace one after another, by the scheduler's own code, and says how much of the\n"
-	"cards was allocated. docs/placement.md has the files' form and an experiment.";
+	"Places pods one after another, by the scheduler's own code, and says how much of the cards was allocated:\n"
+	"those of a trace (CSV files, docs/placement.md), or those that wait in a cluster (JSON files, as\n"
+	"`kubectl get nodes -o json` and `kubectl get pods -A -o json` print them).";
 
 struct settings {
 	const char *nodes, *pods, *policy, *card_policy, *mix, *weights, *picture;
@@ -31,8 +31,8 @@ struct settings {
 static void make_table(struct settings *s, struct option_spec table[static 11])
 {
 	const struct option_spec specs[] = {
-		{ "nodes", NULL, OPTION_TEXT, &s->nodes, .argument = "FILE", .help = "nodes, a CSV file" },
-		{ "pods", NULL, OPTION_TEXT, &s->pods, .argument = "FILE", .help = "pods, a CSV file" },
+		{ "nodes", NULL, OPTION_TEXT, &s->nodes, .argument = "FILE", .help = "nodes, CSV or JSON" },
+		{ "pods", NULL, OPTION_TEXT, &s->pods, .argument = "FILE", .help = "pods, CSV or JSON" },
 		{ "policy", NULL, OPTION_CHOICE, &s->policy, .choices = "fgd|binpack|spread", .help = "of nodes" },
 		{ "card-policy", NULL, OPTION_TEXT, &s->card_policy, .argument = "NAME",
 		  .help = "of a node's cards; default: as --policy" },
@@ -55,22 +55,30 @@ static void make_table(struct settings *s, struct option_spec table[static 11])
 	memcpy(table, specs, sizeof specs);
 }
 
-static int read_trace(const struct settings *s, struct trace *t, struct hm_err *e)
-{
-	hm_auto_str text = { 0 };
-	int rc;
+struct files {
+	struct str nodes, pods;
+};
 
-	if (s->nodes == NULL || s->pods == NULL)
-		return hm_err_set(e, HM_EINVAL, "--nodes and --pods name the trace's files");
-	rc = file_read(s->nodes, MAX_FILE_BYTES, &text, e);
-	if (rc == 0)
-		rc = trace_read_nodes(t, str_text(&text), text.n, e);
-	if (rc != 0)
+static void files_fini(struct files *f)
+{
+	str_fini(&f->nodes);
+	str_fini(&f->pods);
+}
+
+static int read_files(const struct settings *s, struct files *f, struct hm_err *e)
+{
+	int rc = command_read_file("nodes", s->nodes, &f->nodes, e);
+
+	return rc == 0 ? command_read_file("pods", s->pods, &f->pods, e) : rc;
+}
+
+static int read_trace(const struct settings *s, const struct files *f, struct trace *t, struct hm_err *e)
+{
+	if (trace_read_nodes(t, str_text(&f->nodes), f->nodes.n, e) != 0)
 		return hm_err_wrap(e, "--nodes %s", s->nodes);
-	rc = file_read(s->pods, MAX_FILE_BYTES, &text, e);
-	if (rc == 0)
-		rc = trace_read_pods(t, str_text(&text), text.n, e);
-	return rc == 0 ? 0 : hm_err_wrap(e, "--pods %s", s->pods);
+	if (trace_read_pods(t, str_text(&f->pods), f->pods.n, e) != 0)
+		return hm_err_wrap(e, "--pods %s", s->pods);
+	return 0;
 }
 
 static int make_order(const struct settings *s, const struct trace *t, uint64_t seed, struct workload *w,
@@ -89,16 +97,6 @@ static int make_order(const struct settings *s, const struct trace *t, uint64_t 
 
 /* ---- the table */
 
-/* "95.23", of all that is `whole`. */
-static void add_percent(struct str *out, int64_t part, int64_t whole, int width)
-{
-	int64_t hundredths = whole == 0 ? 0 : (part * 10000 + whole / 2) / whole;
-	char text[32];
-
-	hm_fmt(text, sizeof text, "%lld.%02lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
-	str_addf(out, "  %*s", width, text);
-}
-
 static int64_t at_full(const struct run_result *r)
 {
 	return r->curve_count > 100 ? r->curve[100] : r->allocated_milli;
@@ -115,11 +113,11 @@ static void add_run(struct str *out, const char *name, const struct run_result *
 	str_addf(out, "%-4s  %6llu  %6llu  %16llu  %8llu", name, (unsigned long long)r->pods,
 		 (unsigned long long)r->placed, (unsigned long long)r->short_of_host,
 		 (unsigned long long)r->short_of_cards);
-	add_percent(out, r->arrived_milli, milli, 6);
-	add_percent(out, r->allocated_milli, milli, 9);
-	add_percent(out, at_full(r), milli, 6);
+	command_add_percent(out, r->arrived_milli, milli, 6);
+	command_add_percent(out, r->allocated_milli, milli, 9);
+	command_add_percent(out, at_full(r), milli, 6);
 	str_addf(out, "  %11lld", (long long)r->end.empty_cards);
-	add_percent(out, r->lost_milli, r->end.free_milli, 12);
+	command_add_percent(out, r->lost_milli, r->end.free_milli, 12);
 	str_addc(out, '\n');
 }
 
@@ -194,47 +192,97 @@ static int draw(const struct settings *s, const struct trace *t, const struct ru
 	return file_swap(s->picture, str_text(&svg), svg.n, 0644, e);
 }
 
-static int simulate(const struct settings *s, struct hm_err *e)
+static int simulate_trace(const struct settings *s, const struct run_options *o, const struct files *f,
+			  struct hm_err *e)
 {
+	hm_auto_heap void *memory = calloc(s->seeds, sizeof(struct run_result));
+	struct run_result *runs = memory;
+	hm_auto_trace t = { 0 };
+	hm_auto_scene last = { 0 };
+	int rc = runs == NULL ? hm_err_set(e, HM_ENOMEM, "runs: no memory") : read_trace(s, f, &t, e);
+
+	if (rc == 0)
+		rc = run_all(s, o, &t, runs, &last, e);
+	return rc == 0 && s->picture != NULL ? draw(s, &t, runs, &last, e) : rc;
+}
+
+/* ---- a snapshot */
+
+static void add_sum(struct str *out, const char *when, const struct scene_sum *sum)
+{
+	str_addf(out, "%-7s", when);
+	command_add_percent(out, sum->milli - sum->free_milli, sum->milli, 9);
+	str_addf(out, "  %11lld\n", (long long)sum->empty_cards);
+}
+
+static int simulate_snapshot(const struct settings *s, const struct run_options *o, const struct files *f,
+			     struct hm_err *e)
+{
+	hm_auto_snapshot snapshot = { 0 };
+	hm_auto_scene scene = { 0 };
+	hm_auto_policy policy = { 0 };
+	hm_auto_str out = { 0 };
+	struct snapshot_result r = { 0 };
+	int rc = snapshot_read_nodes(&snapshot, str_text(&f->nodes), f->nodes.n, e);
+
+	if (rc != 0)
+		return hm_err_wrap(e, "--nodes %s", s->nodes);
+	if (snapshot_read_pods(&snapshot, str_text(&f->pods), f->pods.n, e) != 0)
+		return hm_err_wrap(e, "--pods %s", s->pods);
+	rc = snapshot_build(&snapshot, &scene, e);
+	if (rc == 0)
+		rc = snapshot_mix(&snapshot, &policy.mix, e);
+	if (rc == 0)
+		rc = policy_start(&policy, o->node_policy, o->card_policy, &o->weights, e);
+	if (rc == 0)
+		rc = snapshot_run(&snapshot, &scene, policy.placer, &r, &out, e);
+	if (rc != 0)
+		return rc;
+	str_addf(&out,
+		 "policy %s, cards %s, %zu nodes, %lld cards; %llu pods bound, %llu placed, %llu refused, %zu not "
+		 "read\n",
+		 o->node_policy, o->card_policy, scene.host_count, (long long)r.before.cards,
+		 (unsigned long long)r.bound, (unsigned long long)r.placed, (unsigned long long)r.refused,
+		 snapshot.unread);
+	str_add(&out, "         allocated  empty cards\n");
+	add_sum(&out, "before", &r.before);
+	add_sum(&out, "after", &r.after);
+	fputs(str_text(&out), stdout);
+	return 0;
+}
+
+static bool is_json(const struct str *text)
+{
+	const char *p = str_text(text);
+
+	return p[strspn(p, " \t\r\n")] == '{';
+}
+
+static int simulate(void *settings, struct hm_err *e)
+{
+	const struct settings *s = settings;
 	struct run_options o = { .node_policy = s->policy,
 				 .card_policy = s->card_policy == NULL ? s->policy : s->card_policy,
 				 .weights = fgd_default_weights(),
 				 .learn = strcmp(s->mix, "learned") == 0,
 				 .until_percent = s->until_percent };
-	hm_auto_heap void *memory = calloc(s->seeds, sizeof(struct run_result));
-	struct run_result *runs = memory;
-	hm_auto_trace t = { 0 };
-	hm_auto_scene last = { 0 };
-	int rc = runs == NULL ? hm_err_set(e, HM_ENOMEM, "runs: no memory") : 0;
+	__attribute__((cleanup(files_fini))) struct files f = { 0 };
+	int rc = 0;
 
-	if (rc == 0 && s->weights != NULL && weights_text_read(s->weights, &o.weights, e) != 0)
+	if (s->weights != NULL && weights_text_read(s->weights, &o.weights, e) != 0)
 		rc = hm_err_wrap(e, "--weights");
 	if (rc == 0)
-		rc = read_trace(s, &t, e);
+		rc = read_files(s, &f, e);
 	if (rc == 0)
-		rc = run_all(s, &o, &t, runs, &last, e);
-	return rc == 0 && s->picture != NULL ? draw(s, &t, runs, &last, e) : rc;
+		rc = is_json(&f.nodes) ? simulate_snapshot(s, &o, &f, e) : simulate_trace(s, &o, &f, e);
+	return rc;
 }
 
 int simulate_main(int argc, char **argv)
 {
 	struct settings s = { .policy = "fgd", .mix = "given", .seeds = 1 };
 	struct option_spec table[11];
-	struct hm_err e;
-	int first, rc;
 
 	make_table(&s, table);
-	rc = options_parse(table, HM_COUNT(table), argc, argv, &first, &e);
-	if (rc == OPTIONS_HELP) {
-		options_print_help(usage, table, HM_COUNT(table));
-		return HM_EXIT_OK;
-	}
-	if (rc >= 0 && first < argc)
-		rc = hm_err_set(&e, HM_EINVAL, "what is \"%s\"? --help lists the options", argv[first]);
-	if (rc >= 0)
-		rc = simulate(&s, &e);
-	if (rc >= 0)
-		return HM_EXIT_OK;
-	fprintf(stderr, "hami-scheduler simulate: %s\n", e.msg);
-	return rc == -HM_ENOMEM || rc == -HM_EIO ? HM_EXIT_FAILED : HM_EXIT_USAGE;
+	return command_run("simulate", usage, table, HM_COUNT(table), argc, argv, simulate, &s);
 }

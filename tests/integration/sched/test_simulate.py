@@ -1,0 +1,89 @@
+"""hami-scheduler simulate and advise, as somebody calls them: files in, text and a picture out."""
+import json
+import subprocess
+import xml.dom.minidom
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,8000,262144,1,P100\n"
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np1,1000,10,1,600,\np2,1000,10,2,1000,\np3,1000,10,1,500,T4\n"
+
+
+def call(build, *args):
+    return subprocess.run([str(build / "bin/hami-scheduler"), *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+def files(folder, nodes, pods):
+    for name, text in (("nodes", nodes), ("pods", pods)):
+        (folder / name).write_text(text)
+    return ["--nodes", folder / "nodes", "--pods", folder / "pods"]
+
+
+def test_a_trace(build, tmp_path):
+    at = files(tmp_path, NODES, PODS)
+    done = call(build, "simulate", *at, "--picture", tmp_path / "p.svg")
+    assert done.returncode == 0, done.stderr
+    head, columns, row = done.stdout.splitlines()
+    assert head == "policy fgd, cards fgd, 2 nodes, 3 cards"
+    # p1 goes to n2, p2 to n1, and no T4 is left for p3: 2600 of 3000
+    assert row.split() == ["0", "3", "2", "0", "1", "103.33", "86.67", "86.67", "0", "100.00"], columns
+    assert xml.dom.minidom.parse(str(tmp_path / "p.svg")).documentElement.tagName == "svg"
+    # the same dice, the same answer
+    one, other = (call(build, "simulate", *at, "--seed", 3, "--seeds", 2, "--load", 130).stdout for _ in range(2))
+    assert one == other and one.splitlines()[-1].startswith("mean")
+
+
+def test_what_is_wrong_is_named(build, tmp_path):
+    at = files(tmp_path, NODES, "name,cpu_milli\np,x\n")
+    for args, says in ((at, f"--pods {tmp_path}/pods: line 2: cpu_milli: \"x\" is no whole number up to 1073741824"),
+                       (at[:2], "--pods names a file; --help says what it may hold"),
+                       ([*at, "--weights", "luck=7"], "--weights: \"luck=7\" is not one of"),
+                       ([*at, "--policy", "luck"], "--policy"), ([*at, "more"], "what is \"more\"?")):
+        done = call(build, "simulate", *args)
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def node(name, *cards):
+    register = json.dumps([{"id": c, "count": 10, "devmem": 1000, "devcore": 100, "type": "NVIDIA A100", "mode": "hami-core",
+                            "health": True} for c in cards])
+    return {"kind": "Node", "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": register}},
+            "status": {"allocatable": {"nvidia.com/gpu": str(10 * len(cards))}}}
+
+
+def pod(name, mib, at=None, card=None):
+    it = {"kind": "Pod", "metadata": {"name": name, "namespace": "team", "uid": name},
+          "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib)}}}]}}
+    if at:
+        it["spec"]["nodeName"] = at
+        it["metadata"]["annotations"] = {"hami.io/vgpu-node": at, "hami.io/vgpu-devices-allocated": f"{card},NVIDIA,{mib},0:;"}
+    return it
+
+
+def snapshot(folder, *pods):
+    nodes = {"items": [node("n1", "GPU-a", "GPU-b"), node("n2", "GPU-c")]}
+    return files(folder, json.dumps(nodes), json.dumps({"items": pods}))
+
+
+def test_a_cluster(build, tmp_path):
+    at = snapshot(tmp_path, pod("p1", 500, "n1", "GPU-a"), pod("p2", 400, "n1", "GPU-b"), pod("p3", 700, "n2", "GPU-c"),
+                  pod("small", 300), pod("large", 1000))
+    done = call(build, "simulate", *at)
+    assert done.returncode == 0, done.stderr
+    small, large, head, _, before, after = done.stdout.splitlines()
+    assert small == "team/small: n2 GPU-c"  # fills it
+    assert large == "team/large: nowhere (CardInsufficientMemory 3)"
+    assert head.endswith("3 cards; 3 pods bound, 1 placed, 1 refused, 0 not read")
+    assert before.split() == ["before", "53.33", "0"] and after.split() == ["after", "63.33", "0"]
+
+
+def test_advice(build, tmp_path):
+    at = snapshot(tmp_path, pod("p1", 500, "n1", "GPU-a"), pod("p2", 400, "n1", "GPU-b"), pod("p3", 700, "n2", "GPU-c"),
+                  pod("large", 1000))
+    done = call(build, "advise", *at)
+    assert done.stdout == ("move team/p1 from n1 (GPU-a) to n1 (GPU-b)\n"
+                           "Whole cards: 0 now, 1 then.\n"), done.stderr
+    done = call(build, "advise", *at, "--pod", "team/large")
+    assert done.stdout == "move team/p2 from n1 (GPU-b) to n1 (GPU-a)\nThen team/large fits on n1.\n", done.stderr
+    done = call(build, "advise", *at, "--pod", "team/p1")
+    assert done.returncode == 2 and "--pod team/p1: it has cards already" in done.stderr
+    assert (tmp_path / "pods").read_text() == json.dumps({"items": [
+        pod("p1", 500, "n1", "GPU-a"), pod("p2", 400, "n1", "GPU-b"), pod("p3", 700, "n2", "GPU-c"), pod("large", 1000)]})
