@@ -16,7 +16,7 @@
 	"]'}},'status':{'allocatable':{'nvidia.com/gpu':'20'}}}"
 #define ASK(n, mib)                                                                                                    \
 	"'containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'" #n "','nvidia.com/gpumem':'" #mib "'}}}" \
-														"]"
+	"]"
 #define POD(name, more, spec)                                                                                          \
 	"{'metadata':{'name':'" name "','namespace':'t','uid':'" name "'" more "},'spec':{" spec "}}"
 #define BOUND(name, node, card, mib)                                                                                   \
