@@ -207,6 +207,13 @@ static void change_node(struct world *w, struct subject *s)
 	int node = (int)w_roll(w, W_NODES);
 	struct w_node *n = &w->nodes[node];
 
+	if (w_chance(w, 25)) {
+		struct w_card *c = &n->cards[w_roll(w, W_CARDS)];
+		c->cordoned = !c->cordoned;
+		w_say(w, "%s is %scordoned", c->uuid, c->cordoned ? "" : "un");
+		subject_cordon_node(w, s, node);
+		return;
+	}
 	if (w_chance(w, 40)) {
 		n->present = !n->present;
 		w_say(w, "%s is %s", n->name, n->present ? "back" : "gone");
@@ -254,8 +261,7 @@ void restart(struct world *w, struct subject *s)
 	int order[W_NODES + W_PODS];
 
 	w_say(w, "the scheduler starts again");
-	subject_fini(s);
-	subject_init(s);
+	subject_restart(s);
 	for (int i = 0; i < W_NODES + W_PODS; i++) {
 		int k = (int)w_roll(w, (uint64_t)i + 1);
 		order[i] = order[k];

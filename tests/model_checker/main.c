@@ -10,7 +10,7 @@
 #include "model_checker/actions.h"
 #include "model_checker/oracle.h"
 
-enum { STEPS = 250 };
+enum { STEPS = 250, WITH_FGD = 5 };
 
 /* True: nothing was wrong. */
 static bool episode(struct world *w, uint64_t seed, uint64_t *steps)
@@ -18,7 +18,7 @@ static bool episode(struct world *w, uint64_t seed, uint64_t *steps)
 	struct subject s;
 
 	world_init(w, seed);
-	subject_init(&s);
+	subject_init(&s, seed % WITH_FGD == 0);
 	restart(w, &s);
 	for (int i = 0; i < STEPS && w->wrong.n == 0; i++) {
 		act(w, &s);

@@ -153,8 +153,8 @@ static void check_card(struct world *w, const struct w_pod *p, const struct w_sh
 	const struct w_ask *a = &p->asks[s->container];
 	struct o_card others, all;
 
-	if (!n->present || c == NULL || !c->present || !c->healthy) {
-		w_fail(w, "%s was given %s, which is not there or not well", p->name, s->uuid);
+	if (!n->present || c == NULL || !c->present || !c->healthy || c->cordoned) {
+		w_fail(w, "%s was given %s, which is not there, not well or cordoned", p->name, s->uuid);
 		return;
 	}
 	others = oracle_card(w, p->held.node, (int)(c - n->cards), p);
@@ -231,7 +231,7 @@ static bool card_has_room(const struct world *w, int node, int card, const struc
 	const struct w_card *c = &w->nodes[node].cards[card];
 	struct o_card o = oracle_card(w, node, card, NULL);
 
-	if (!c->present || !c->healthy || c->cut || o.blocked > 0 || o.use.slots >= c->count)
+	if (!c->present || !c->healthy || c->cordoned || c->cut || o.blocked > 0 || o.use.slots >= c->count)
 		return false;
 	if (a->cores == 100 && c->cores == 100 && o.use.slots > 0)
 		return false;

@@ -41,6 +41,8 @@ FAULTS = [
           "return card_use_sum(f->n->used[card], f->own[card].use);", "return f->n->used[card];"),
     Fault("a card of which others have a part is sold whole", PLACEMENT + "fit.c",
           "if (c->cores == 100 && share->cores == 100 && used.slots > 0)", "if (false)"),
+    Fault("cordons are forgotten when the node changes", PLACEMENT + "node_state.c", "words_have(text, n->cards[i].uuid)",
+          "n->cards[i].cordoned && words_have(text, n->cards[i].uuid)"),
     Fault("a pod that would fill a card is refused", PLACEMENT + "fit.c",
           "if (c->memory_mib - used.memory_mib < share->memory_mib)", "if (c->memory_mib - used.memory_mib <= share->memory_mib)"),
     Fault("the quota read last is the only one", PLACEMENT + "quota.c", "HM_MIN(s->least.memory, it->limits.memory)",

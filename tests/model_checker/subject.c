@@ -24,16 +24,35 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
-void subject_init(struct subject *s)
+void subject_restart(struct subject *s)
 {
+	placer_free(s->p);
+	cluster_free(s->c);
 	s->c = cluster_new(1);
 	s->p = placer_new("binpack", "spread");
 	must(s->c != NULL && s->p != NULL, "out of memory");
+	if (s->fgd != NULL)
+		placer_set_policy(s->p, fgd_order(s->fgd));
+}
+
+void subject_init(struct subject *s, bool with_fgd)
+{
+	struct fgd_weights weights = fgd_default_weights();
+
+	*s = (struct subject) { 0 };
+	if (with_fgd) {
+		s->fgd = fgd_new(&s->mix, &weights);
+		must(s->fgd != NULL, "out of memory");
+		fgd_learn(s->fgd, &s->mix);
+	}
+	subject_restart(s);
 }
 
 void subject_fini(struct subject *s)
 {
 	placer_free(s->p);
+	fgd_free(s->fgd);
+	pod_mix_fini(&s->mix);
 	cluster_free(s->c);
 }
 
@@ -54,11 +73,31 @@ static void add_profiles(struct node_state *n)
 	}
 }
 
+/* hami.io/device-cordon. */
+static void write_cordon(const struct w_node *n, char *out, size_t cap)
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i < W_CARDS; i++)
+		if (n->cards[i].cordoned)
+			at += (size_t)snprintf(out + at, cap - at, "%s,", n->cards[i].uuid);
+}
+
+void subject_cordon_node(struct world *w, struct subject *s, int node)
+{
+	char text[128];
+
+	write_cordon(&w->nodes[node], text, sizeof text);
+	cluster_cordon_node(s->c, w->nodes[node].name, text);
+}
+
 void subject_put_node(struct world *w, struct subject *s, int node)
 {
 	const struct w_node *from = &w->nodes[node];
 	struct node_state *n;
 	struct hm_err e;
+	char cordon[128];
 
 	if (!from->present) {
 		cluster_remove_node(s->c, from->name);
@@ -83,6 +122,8 @@ void subject_put_node(struct world *w, struct subject *s, int node)
 		if (c->cut)
 			add_profiles(n);
 	}
+	write_cordon(from, cordon, sizeof cordon);
+	node_state_cordon(n, cordon);
 	must(cluster_put_node(s->c, n, &e) == 0, "a node");
 }
 

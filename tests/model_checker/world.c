@@ -54,8 +54,8 @@ static struct w_ask make_ask(struct world *w, enum w_kind kind)
 
 void w_make_pod(struct world *w, struct w_pod *p)
 {
-	static const char *const cards[] = { NULL, NULL, NULL, "binpack", "spread", "mutex", "topology-aware" };
-	static const char *const nodes[] = { NULL, "binpack", "spread" };
+	static const char *const cards[] = { NULL, NULL, NULL, "binpack", "spread", "mutex", "topology-aware", "fgd" };
+	static const char *const nodes[] = { NULL, "binpack", "spread", "fgd" };
 	size_t place = (size_t)(p - w->pods), init = w_chance(w, 50) ? w_roll(w, 3) : 0, apps = 1 + w_roll(w, 2);
 
 	memset(p, 0, sizeof *p);

@@ -37,7 +37,7 @@ struct w_share {
 
 struct w_card {
 	char uuid[24];
-	bool present, healthy, cut;
+	bool present, healthy, cut, cordoned;
 	int count, memory, cores, numa;
 };
 
