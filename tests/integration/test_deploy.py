@@ -79,7 +79,7 @@ def test_least_privilege_is_little():
     assert written == {"/var/lib/kubelet/device-plugins", "/var/run/cdi", "/var/lib/hami-vgpu"}
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("name", sorted(p.name for p in EXAMPLES.glob("*.yaml") if not p.name.startswith("admission")))
 def test_every_mount_has_its_volume_and_every_argument_is_known(build, name):
     pod = daemonset(name)["spec"]["template"]["spec"]
     volumes = {v["name"] for v in pod["volumes"]}
@@ -150,3 +150,33 @@ def test_the_monitor_s_stand_in_ends_when_asked(image, needs_root):
     process.terminate()
     assert process.wait(10) == 0
     process.stdout.close()
+
+
+def named(prefix, text):
+    """The texts of the header's names that begin so."""
+    return set(re.findall(rf'#define {prefix}\w+ "([^"]+)"', text))
+
+
+def quoted(text, *starts):
+    return {word for word in re.findall(r"'([^']+)'", text) if word.startswith(starts)}
+
+
+def test_admission_guards_what_the_contract_names():
+    """The API server's conditions are texts: each list in them is one of contract/hami.h's."""
+    header = (REPO / "src/contract/hami.h").read_text()
+    marks = {k for k in named("HAMI_POD_", header) if k.startswith("hami.io/")}
+    wishes = named("HAMI_WISH_", header)
+    resources = {r for r in named("HAMI_RESOURCE_", header) if not r.endswith("-")}
+    assert len(marks) == 8 and len(wishes) == 9 and len(resources) == 5
+    for name in ("admission.yaml", "admission-1.28.yaml"):
+        docs = load(name)
+        hooks = {h["name"]: h for h in docs[0]["webhooks"]}
+        asks = hooks["vgpu.hami.io"]["matchConditions"][0]["expression"]
+        assert quoted(asks, "nvidia.com/") == resources | {w for w in wishes if w.startswith("nvidia.com/")}, name
+        assert quoted(hooks["debug.vgpu.hami.io"]["matchConditions"][0]["expression"], "nvidia.com/") == resources, name
+        assert quoted(hooks["workloads.vgpu.hami.io"]["matchConditions"][0]["expression"], "nvidia.com/", "hami.io/") == wishes, name
+        guard = docs[1]["spec"] if len(docs) > 1 else hooks["allocations.vgpu.hami.io"]
+        assert quoted(json.dumps(guard), "hami.io/") == marks, name
+    for name in ("admission.yaml", "admission-1.28.yaml", "admission-before-1.28.yaml"):
+        for hook in load(name)[0]["webhooks"]:
+            assert "objectSelector" not in hook, f"{name}: a pod's author could set what it looks at"
