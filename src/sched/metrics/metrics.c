@@ -94,6 +94,7 @@ int metrics_page(void *arg, struct str *out)
 	add_requests(s, out);
 	add_connections(s, out);
 	add_certificates(s, out);
+	metrics_add_work(s, out);
 	metrics_add_cluster(s, out);
 	return 200;
 }

@@ -7,7 +7,10 @@
 #include "base/str.h"
 #include "hami/device_config.h"
 #include "model/placement/cluster.h"
+#include "sched/bind/bind.h"
 #include "sched/serve/server.h"
+#include "sched/verbs/filter.h"
+#include "sched/view/view.h"
 
 /* Cards and holding pods in all: beyond it a page would be tens of megabytes, made while nobody else is answered. */
 enum { METRICS_MAX_CARDS = 10000 };
@@ -19,6 +22,10 @@ struct metrics_sources {
 	size_t route_count;
 	const struct secrets *secrets;
 	struct cluster *cluster;
+	const struct filter *filter;
+	const struct binder *binder;
+	const struct view *view;
+	const struct kube_client *client;
 	const struct device_config *device;
 	bool old_names; /* --legacy-metrics */
 	bool (*ready)(void *arg);

@@ -15,6 +15,9 @@ enum metric {
 /* The family's head is written, and the family returned for its samples. */
 const struct prom_family *metrics_begin(struct str *out, enum metric m);
 
+/* What was decided and bound, what the watches know, what was asked of the API server. */
+void metrics_add_work(const struct metrics_sources *s, struct str *out);
+
 /* Cards, quotas and containers, by HAMi's names; its former names, too, where they are wanted. */
 void metrics_add_cluster(const struct metrics_sources *s, struct str *out);
 

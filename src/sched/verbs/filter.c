@@ -13,6 +13,7 @@ struct filter {
 	struct extender_refusal *refusals;
 	size_t refusal_count, refusal_cap;
 	struct str reasons;
+	struct filter_stats stats;
 };
 
 int filter_new(const struct filter_config *config, struct filter **out, struct hm_err *e)
@@ -45,6 +46,7 @@ static void tell(struct filter *f, const struct filter_outcome *o)
 
 static void answer_error(struct filter *f, const struct pod_ask *ask, const char *text, struct str *out)
 {
+	f->stats.failed++;
 	extender_add_error(out, text);
 	tell(f, &(struct filter_outcome) { .ask = ask, .error = text });
 }
@@ -113,6 +115,7 @@ static void place(struct filter *f, const struct extender_args *a, const struct 
 	struct place_result r = { 0 };
 	struct hm_err e;
 	int placed = place_pod(f->config.placer, f->config.cluster, &request, &r, &e);
+
 	if (placed > 0 &&
 	    cluster_reserve(f->config.cluster, ask, r.node->name, r.grant, now_ms + FILTER_RESERVE_MS, &e) < 0)
 		placed = -e.code;
@@ -130,6 +133,7 @@ static void place(struct filter *f, const struct extender_args *a, const struct 
 		answer_error(f, ask, "out of memory", out);
 		return;
 	}
+	*(placed > 0 ? &f->stats.placed : &f->stats.nowhere) += 1;
 	tell(f, &(struct filter_outcome) { .ask = ask,
 					   .node = placed > 0 ? r.node->name : NULL,
 					   .score = r.score,
@@ -163,12 +167,14 @@ static void ask_what_if(struct filter *f, const struct extender_args *a, const s
 	}
 	while (placed > 0 && strcmp(nodes.names[at], r.node->name) != 0)
 		at++;
+	f->stats.asked++;
 	extender_add_nodes(out, a->nodes + at, placed > 0, f->refusals, f->refusal_count);
 }
 
 /* All that was named will do. */
-static void echo(const struct extender_args *a, struct str *out)
+static void echo(struct filter *f, const struct extender_args *a, struct str *out)
 {
+	f->stats.passed++;
 	if (a->has_names || !a->has_nodes)
 		extender_add_names(out, a->has_names ? a->names : NULL, a->name_count);
 	else
@@ -184,7 +190,7 @@ static void answer_pod(struct filter *f, const struct extender_args *a, uint64_t
 	if (pod_read_ask(a->pod, &f->config.pods, &ask, &e) < 0)
 		answer_error(f, &ask, e.msg, out);
 	else if (!pod_ask_any(&ask))
-		echo(a, out);
+		echo(f, a, out);
 	else if (barred != NULL)
 		answer_error(f, &ask, barred, out);
 	else if (a->has_nodes)
@@ -202,9 +208,16 @@ void filter_answer(struct filter *f, char *body, size_t n, uint64_t now_ms, stru
 	struct extender_args args;
 	struct hm_err e;
 
-	if (extender_args_read(body, n, &args, &e) < 0)
-		extender_add_error(out, e.msg);
-	else
+	if (extender_args_read(body, n, &args, &e) == 0) {
 		answer_pod(f, &args, now_ms, out);
+	} else {
+		f->stats.failed++;
+		extender_add_error(out, e.msg);
+	}
 	extender_args_fini(&args);
+}
+
+const struct filter_stats *filter_stats(const struct filter *f)
+{
+	return &f->stats;
 }

@@ -45,6 +45,11 @@ int filter_new(const struct filter_config *config, struct filter **out, struct h
 void filter_free(struct filter *f);
 HM_DEFINE_AUTO(filter, filter_free);
 
+struct filter_stats {
+	uint64_t placed, nowhere, failed, passed, asked; /* passed: no card wanted; asked: whole Nodes */
+};
+const struct filter_stats *filter_stats(const struct filter *f);
+
 /* Writes into the body; appends the answer. */
 void filter_answer(struct filter *f, char *body, size_t n, uint64_t now_ms, struct str *out);
 

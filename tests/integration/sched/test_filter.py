@@ -1,8 +1,11 @@
 """/filter on the running scheduler: from the API server's objects to an answer, and no call in between."""
+import os
 import re
+import shutil
+import subprocess
 import time
 
-from sched_peer import gpu, pod, wait_until
+from sched_peer import REPO, gpu, pod, wait_until
 
 
 def start(scheduler, cluster, *flags):
@@ -26,6 +29,9 @@ def test_from_objects_to_an_answer(scheduler, cluster):
     # A node that comes and a pod that goes are seen at once.
     cluster.node("n3")
     wait_until("the new node", 30, lambda: scheduler.filter(pod("b", **gpu(30000)), ["n3"])["NodeNames"] == ["n3"])
+    assert scheduler.metric("hami_scheduler_filters_total", result="nowhere") >= 1
+    assert scheduler.metric("hami_scheduler_nodes", state="with-cards") == 3
+    assert scheduler.metric("hami_scheduler_holding_pods") == 3
     cluster.api.delete("pods", "default", "old")
     wait_until("the freed card", 30, lambda: scheduler.filter(pod("c", **gpu(40000)), ["n1"])["NodeNames"] == ["n1"])
 
@@ -83,6 +89,13 @@ def samples(scheduler, name):
     return found
 
 
+def promtool(text):
+    """None where it is not there. HAMi's former names are no names that it likes."""
+    cache = subprocess.run([str(REPO / "tools/cache-dir")], capture_output=True, text=True, check=True).stdout.strip()
+    tool = shutil.which("promtool", path=f"{os.environ['PATH']}:{cache}/bin")
+    return tool and subprocess.run([tool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=20, check=False)
+
+
 def labels(**these):
     return frozenset({"zone": "vGPU", **these}.items())
 
@@ -94,6 +107,11 @@ def test_the_metrics_of_cards_quotas_and_containers(scheduler, cluster):
     cluster.held("b", "n1", "GPU-n1-1,NVIDIA,3000,30:GPU-n1-1,NVIDIA,500,5:;")
     cluster.api.put_tree("resourcequotas", "default", {
         "metadata": {"name": "q"}, "spec": {"hard": {"limits.nvidia.com/gpumem": "50000", "limits.nvidia.com/gpucores": "200"}}})
+    start(scheduler, cluster).wait_ready()
+    done = promtool(scheduler.metrics())
+    known = 'hami_gpu_shared_count non-histogram and non-summary metrics should not have "_count" suffix\n'  # the name is HAMi's
+    assert done is None or (done.stdout, done.stderr) == ("", known), done.stderr
+    scheduler.end()
     start(scheduler, cluster, "--legacy-metrics=true").wait_ready()
     card = {"node": "n1", "device_uuid": "GPU-n1-1", "device_index": "1", "device_type": "NVIDIA A100"}
     assert samples(scheduler, "hami_gpu_memory_limit_bytes")[labels(**card)] == 40000 << 20

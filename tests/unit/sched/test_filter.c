@@ -116,6 +116,8 @@ static void chosen_and_reserved(void **state)
 	/* Taken back when nobody binds. */
 	assert_int_equal(cluster_expire(cluster, 1000 + FILTER_RESERVE_MS - 1), 0);
 	assert_int_equal(cluster_expire(cluster, 1000 + FILTER_RESERVE_MS), 2);
+	assert_int_equal(filter_stats(filter)->placed, 3);
+	assert_int_equal(filter_stats(filter)->nowhere, 1);
 }
 
 static void refused(void **state)
