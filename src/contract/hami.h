@@ -22,6 +22,13 @@
 #define HAMI_POD_BIND_PHASE "hami.io/bind-phase"
 #define HAMI_POD_SIGNATURE "hami.io/vgpu-signature" /* ours */
 
+/* Labels of the scheduler's own pods: which of them leads, by which the chart's Service finds it; and those of all. */
+#define HAMI_POD_ROLE "hami.io/scheduler-role"
+#define HAMI_ROLE_LEADER "leader"
+#define HAMI_ROLE_FOLLOWER "follower"
+#define HAMI_SCHEDULER_SELECTOR "app.kubernetes.io/component=hami-scheduler"
+#define HAMI_POD_TERM "hami.io/scheduler-term" /* an annotation, ours: new with each leader */
+
 /* What a pod's author may wish: annotations for the scheduler. */
 #define HAMI_WISH_NODE_POLICY "hami.io/node-scheduler-policy"
 #define HAMI_WISH_CARD_POLICY "hami.io/gpu-scheduler-policy"

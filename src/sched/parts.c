@@ -13,37 +13,56 @@ enum { EXPIRE_MS = 1000 };
 
 /* ---- the API server */
 
-static int make_client(struct parts *p, struct hm_err *e)
+/* per_second 0: none of our own rate. */
+static int connect_api(struct parts *p, uint32_t per_second, struct kube_client **out, struct hm_err *e)
 {
 	const struct sched_options *o = p->options;
 	struct kube_config_places places = kube_config_places_of(o->kubeconfig);
 	struct kube_client_options options = { .user_agent = "hami-scheduler/" HM_VERSION,
 					       .request_ms = (uint32_t)o->kube_timeout_s * 1000,
+					       .per_second = per_second,
 					       .burst = (uint32_t)o->kube_burst };
 	struct kube_config *config;
-	char host[256] = "";
 
 	if (kube_config_find(&places, &config, e) < 0)
 		return -e->code;
-	if (o->kube_qps > 0)
-		options.per_second = HM_MAX((uint32_t)o->kube_qps, 1U);
 	log_info("the API server", KV("server", config->server), KV("by", config->origin));
-	if (kube_client_new(p->loop, config, &options, &p->client, e) < 0)
+	return kube_client_new(p->loop, config, &options, out, e);
+}
+
+static void read_host(char *out, size_t cap)
+{
+	memset(out, 0, cap);
+	if (gethostname(out, cap - 1) < 0)
+		out[0] = '\0';
+}
+
+static int make_client(struct parts *p, struct hm_err *e)
+{
+	const struct sched_options *o = p->options;
+	char host[256];
+
+	read_host(host, sizeof host);
+	if (connect_api(p, o->kube_qps > 0 ? HM_MAX((uint32_t)o->kube_qps, 1U) : 0, &p->client, e) < 0)
 		return -e->code;
-	if (gethostname(host, sizeof host - 1) < 0)
-		host[0] = '\0';
 	return kube_events_new(p->client, o->scheduler_name[0] != '\0' ? o->scheduler_name : "hami-scheduler", host,
 			       &p->events, e);
 }
 
+static enum lead_mode lead_mode_of(const struct sched_options *o)
+{
+	if (!o->leader_elect)
+		return LEAD_ALWAYS;
+	return strcmp(o->leader_elect_by, "lease") == 0 ? LEAD_OWN_LEASE : LEAD_FOLLOW;
+}
+
+/* A replica that always leads knows all when it has listed all. */
 static void on_synced(void *arg)
 {
 	struct parts *p = arg;
-	struct view_stats stats;
 
-	view_stats(p->view, &stats);
-	log_info("the cluster is known", KV_U64("nodes", stats.nodes), KV_U64("with_cards", stats.nodes_with_cards),
-		 KV_U64("holding", cluster_holding_count(p->cluster)));
+	if (lead_is_ours(p->lead))
+		takeover_begin(p->takeover, lead_mode_of(p->options) == LEAD_ALWAYS);
 }
 
 static int make_view(struct parts *p, struct hm_err *e)
@@ -122,6 +141,60 @@ void parts_answer_bind(void *arg, struct server_request *r)
 		on_bound(r, e.msg);
 }
 
+/* ---- leading */
+
+static void on_lead(void *arg, bool leads)
+{
+	struct parts *p = arg;
+
+	if (leads && view_is_synced(p->view)) {
+		takeover_begin(p->takeover, lead_mode_of(p->options) == LEAD_ALWAYS);
+	} else if (!leads) {
+		takeover_end(p->takeover);
+		binder_stop(p->binder, "this replica does not lead any more");
+		cluster_expire(p->cluster, UINT64_MAX); /* promises of a leader that is none */
+	}
+}
+
+static void on_ready(void *arg)
+{
+	(void)arg;
+	log_info("we place pods");
+}
+
+static int make_lead(struct parts *p, struct hm_err *e)
+{
+	const struct sched_options *o = p->options;
+	char host[256];
+	const struct takeover_config takeover = { p->client, p->view, o->pod_namespace, o->pod_name, on_ready, p };
+	struct lead_config config = {
+		.mode = lead_mode_of(o),
+		.name_space = o->leader_elect_namespace,
+		.lease = o->leader_elect_name,
+		.host = host,
+		.rules = { (uint32_t)o->lease_duration_ms, (uint32_t)o->lease_renew_ms, (uint32_t)o->lease_retry_ms },
+		.changed = on_lead,
+		.arg = p,
+	};
+
+	read_host(host, sizeof host);
+	if (config.name_space == NULL || config.name_space[0] == '\0')
+		config.name_space = o->pod_namespace;
+	if (config.mode != LEAD_ALWAYS && connect_api(p, 0, &p->lead_client, e) < 0)
+		return -e->code;
+	config.client = p->lead_client;
+	if (takeover_new(p->loop, &takeover, &p->takeover, e) < 0 || lead_new(p->loop, &config, &p->lead, e) < 0)
+		return -e->code;
+	return 0;
+}
+
+void parts_release(struct parts *p, void (*done)(void *arg), void *arg)
+{
+	takeover_end(p->takeover);
+	binder_stop(p->binder, "the scheduler is ending");
+	lead_release(p->lead, done, arg);
+}
+
 /* ---- deciding */
 
 static void on_filtered(void *arg, const struct filter_outcome *o)
@@ -191,7 +264,8 @@ int parts_init(struct parts *p, struct loop *l, const struct sched_options *o, s
 	if (node_selector_check(o->node_label_selector, e) < 0)
 		return hm_err_wrap(e, "--node-label-selector");
 	if (make_placer(p, e) < 0 || make_verbs(p, e) < 0 || make_client(p, e) < 0 || open_keys(p, e) < 0 ||
-	    make_view(p, e) < 0 || make_binder(p, e) < 0 || loop_timer_new(l, on_expire, p, &p->expire, e) < 0)
+	    make_view(p, e) < 0 || make_binder(p, e) < 0 || make_lead(p, e) < 0 ||
+	    loop_timer_new(l, on_expire, p, &p->expire, e) < 0)
 		return -e->code;
 	loop_timer_arm(p->expire, EXPIRE_MS);
 	return 0;
@@ -202,10 +276,13 @@ void parts_fini(struct parts *p)
 	loop_timer_free(p->expire);
 	admission_free(p->admission);
 	filter_free(p->filter);
+	lead_free(p->lead);
+	takeover_free(p->takeover);
 	binder_free(p->binder);
 	view_free(p->view);
 	signature_keys_free(p->keys);
 	kube_events_free(p->events);
+	kube_client_free(p->lead_client);
 	kube_client_free(p->client);
 	placer_free(p->placer);
 	fgd_free(p->fgd);
@@ -216,7 +293,11 @@ void parts_fini(struct parts *p)
 
 const char *parts_barred(const struct parts *p)
 {
-	return view_is_synced(p->view) ? NULL : "the scheduler does not know the cluster yet";
+	if (!view_is_synced(p->view))
+		return "the scheduler does not know the cluster yet";
+	if (!lead_is_ours(p->lead))
+		return "this replica does not lead";
+	return takeover_is_done(p->takeover) ? NULL : "the new leader does not know yet what the last one has bound";
 }
 
 void parts_answer_filter(void *arg, struct server_request *r)

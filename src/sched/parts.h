@@ -12,6 +12,8 @@
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
 #include "sched/bind/bind.h"
+#include "sched/lead/lead.h"
+#include "sched/lead/takeover.h"
 #include "sched/options/options.h"
 #include "sched/serve/server.h"
 #include "sched/verbs/admission.h"
@@ -30,6 +32,9 @@ struct parts {
 	struct view *view;
 	struct signature_keys *keys; /* NULL: nothing is signed */
 	struct binder *binder;
+	struct kube_client *lead_client; /* NULL: we always lead */
+	struct lead *lead;
+	struct takeover *takeover;
 	struct filter *filter;
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
@@ -39,8 +44,12 @@ struct parts {
 int parts_init(struct parts *p, struct loop *l, const struct sched_options *o, struct hm_err *e) HM_MUST_USE;
 void parts_fini(struct parts *p);
 
-/* NULL: pods can be placed; else why they cannot yet. */
+/* NULL: pods can be placed; else why they cannot now. */
 const char *parts_barred(const struct parts *p);
+
+/* Nothing is decided any more, and the Lease is left to the next: done when the API server knows, or does not answer.
+ */
+void parts_release(struct parts *p, void (*done)(void *arg), void *arg);
 
 /* For a server_route; arg is the parts. */
 void parts_answer_filter(void *arg, struct server_request *r);

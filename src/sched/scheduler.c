@@ -27,7 +27,7 @@ struct scheduler {
 	struct metrics_sources metrics_sources;
 	struct http_page pages[1];
 	struct http_server *metrics;
-	bool stopping;
+	bool stopping, releasing;
 };
 
 /* ---- pages */
@@ -80,11 +80,25 @@ static void add_routes(struct scheduler *s)
 
 /* ---- ending */
 
-static void on_end(void *arg)
+static void on_released(void *arg)
 {
 	struct scheduler *s = arg;
 
 	loop_stop(s->loop);
+}
+
+/* The requests in hand have ended, or their time has; the second time the Lease's has, too. */
+static void on_end(void *arg)
+{
+	struct scheduler *s = arg;
+
+	if (s->releasing) {
+		loop_stop(s->loop);
+		return;
+	}
+	s->releasing = true;
+	loop_timer_arm(s->stop, STOP_MS);
+	parts_release(&s->parts, on_released, s);
 }
 
 static void on_signal(void *arg)

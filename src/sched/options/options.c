@@ -24,6 +24,10 @@ static const struct sched_options defaults = {
 	.max_connections = 1000,
 	.log_level = "INFO",
 	.signature = "require",
+	.leader_elect_by = "follow",
+	.lease_duration_ms = 15000,
+	.lease_renew_ms = 10000,
+	.lease_retry_ms = 2000,
 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT])

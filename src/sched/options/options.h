@@ -25,6 +25,8 @@ struct sched_options {
 	uint64_t node_lock_timeout_ms, node_lock_retry_ms;
 	bool force_overwrite_default_scheduler, leader_elect, legacy_metrics;
 	const char *leader_elect_name, *leader_elect_namespace;
+	const char *leader_elect_by; /* follow, lease */
+	uint64_t lease_duration_ms, lease_renew_ms, lease_retry_ms;
 	const char *pod_name, *pod_namespace; /* this pod */
 	const char *device_config_file;
 	const char *signature_keys; /* folder; NULL: nothing is signed */
@@ -40,7 +42,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 34 };
+enum { SCHED_OPTION_COUNT = 38 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

@@ -278,8 +278,9 @@ class ApiServer:
 
     @staticmethod
     def split(path):
-        """/api/v1[/namespaces/NS]/PLURAL[/NAME] -> namespace or None, plural, name or None"""
-        parts = path.strip("/").split("/")[2:]
+        """/api/v1[/namespaces/NS]/PLURAL[/NAME] -> namespace or None, plural, name or None; the same below /apis/GROUP"""
+        parts = path.strip("/").split("/")
+        parts = parts[3 if parts[0] == "apis" else 2:]
         namespace = None
         if parts[0] == "namespaces" and len(parts) > 2:
             namespace, parts = parts[1], parts[2:]
@@ -368,7 +369,7 @@ class ApiServer:
 
     @staticmethod
     def selected(query, tree):
-        """fieldSelector as our programs use it: metadata.name=..., spec.nodeName=..., status.phase!=..."""
+        """labelSelector k=v, and fieldSelector as our programs use it: metadata.name=..., spec.nodeName=..., status.phase!=..."""
         for term in filter(None, query.get("fieldSelector", "").split(",")):
             path, _, want = term.partition("=")
             unequal = path.endswith("!")
@@ -378,7 +379,9 @@ class ApiServer:
                 value = (value or {}).get(key)
             if (value == want) == unequal:
                 return False
-        return True
+        labels = tree["metadata"].get("labels") or {}
+        wanted = (term.partition("=") for term in filter(None, query.get("labelSelector", "").split(",")))
+        return all(labels.get(key) == value for key, _, value in wanted)
 
     def watch(self, h, plural):
         query = h.request_seen.query
