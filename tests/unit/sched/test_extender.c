@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/sweep.h"
 #include "harness/unit.h"
 #include "sched/extender/answer.h"
 #include "sched/extender/args.h"
@@ -171,10 +172,38 @@ static void test_answers(void **state)
 	assert_string_equal(str_text(&out), "{\"Error\":\"\"}");
 }
 
+static int read_and_answer(void *arg)
+{
+	static const char text[] = "{\"Pod\":{},\"NodeNames\":[\"a\",\"b\",\"c\",\"d\",\"e\"],"
+				   "\"Nodes\":{\"items\":[{},{},{},{},{}]}}";
+	char body[sizeof text];
+	struct extender_args a;
+	hm_auto_str out = { 0 };
+	struct hm_err e;
+	int r;
+
+	(void)arg;
+	memcpy(body, text, sizeof text);
+	r = extender_args_read(body, sizeof text - 1, &a, &e);
+	if (r == 0) {
+		extender_add_names(&out, a.names, a.name_count);
+		extender_add_nodes(&out, a.nodes, a.node_count, NULL, 0);
+		r = str_failed(&out) ? -HM_ENOMEM : 0;
+	}
+	extender_args_fini(&a);
+	return r;
+}
+
+static void test_without_memory(void **state)
+{
+	(void)state;
+	sweep_check("read and answer", read_and_answer, NULL);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_args), cmocka_unit_test(test_binding),
-					    cmocka_unit_test(test_answers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_without_memory), cmocka_unit_test(test_args),
+					    cmocka_unit_test(test_binding), cmocka_unit_test(test_answers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
