@@ -9,6 +9,7 @@ from node.base import wait_until
 from node.deployed import DeployedNode
 from node.fixtures import clean  # noqa: F401  (pytest runs it)
 from node.scenarios import *  # noqa: F401,F403  (pytest collects the shared tests)
+from test_cluster import test_a_non_root_container_is_held_too, test_exec_into_the_container_is_held_by_the_same_slice  # noqa: F401
 
 
 @pytest.fixture(scope="module")
