@@ -44,6 +44,7 @@ static inline void node_setup(struct agent_node *n)
 
 	*n = (struct agent_node) { 0 };
 	agent_options_init(&n->options, table);
+	n->options.mode = "slices";
 	node_place(n->state_dir, "state");
 	node_place(n->cdi_dir, "cdi");
 	node_place(n->kubelet_socket, "kubelet.sock");
