@@ -144,7 +144,7 @@ class Chaos:
 
     def replace(self, name):
         """The kubelet rejects a pod whose Allocate call dies with the agent, say; no agent can help that. A controller makes
-        another pod then: here too, with the same share. That one has seen no fault."""
+        another pod then: here too, with the same share. That one has seen no fault, where the node shows when all are over."""
         self.note(f"cut off {name}")
         self.cut_off += 1
         self.node.delete(name)
@@ -152,6 +152,8 @@ class Chaos:
         old = self.placed.pop(name)
         pod = Pod(f"p{self.number}", old.pod.containers, old.pod.restart)
         self.placed[pod.name] = Placed(pod, old.shares)
+        if not self.node.shows_calm:
+            self.troubled.add(pod.name)
         self.node.place(pod, [old.shares[c.name] for c in pod.containers])
 
     def calm(self):

@@ -18,6 +18,7 @@ SICK = ["no healthy devices present", "previously allocated devices are no longe
 
 class ChaosRealNode(HamiDeployed):
     broken = ()
+    shows_calm = False  # the Node's allocatable is some seconds old
 
     def __init__(self, folder, **kw):
         super().__init__(folder, None, **kw)
@@ -30,7 +31,7 @@ class ChaosRealNode(HamiDeployed):
 
     def start_agent(self, *flags, env=None, binding="late"):
         Node.start_agent(self, "--mode=hami", f"--kubeconfig={CLUSTER}/pki/admin.conf", "--node-name=node1",
-                         f"--device-split-count={self.split}", *flags, env=env, binding=binding)
+                         f"--device-split-count={self.split}", "--health-recovery-seconds=1", *flags, env=env, binding=binding)
 
     stop_agent = Node.stop_agent
     agent_pid = Node.agent_pid
@@ -72,7 +73,6 @@ class ChaosRealNode(HamiDeployed):
 
     @staticmethod
     def is_calm():
-        """A card that is sick still shows in the pods."""
         return True
 
     def unwell(self, names):

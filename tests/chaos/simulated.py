@@ -25,6 +25,7 @@ REJECTIONS = [
 class ChaosNode(HamiNode):
     away = False
     broken = ()
+    shows_calm = True
 
     def all_ready(self, name):
         pod = self.pod(name)

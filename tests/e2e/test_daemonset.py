@@ -45,8 +45,7 @@ def deployed(node, request):
 
 
 def wait_allocatable(node, count=32):
-    """By this agent: for a while the Node shows what the one before offered."""
-    wait_until("the agent's registration", 90, lambda: said(node, "INFO  registered"), every=0.5)
+    node.wait_registered()
     wait_until(f"allocatable {count}", 90, lambda: node.allocatable() == count, every=1)
 
 

@@ -72,6 +72,7 @@ class Node:
         self.slots = slots
         self.agent = None
         self.agent_log = self.folder / "agent.log"
+        self.log_from = 0
 
     # --- what a subclass must say -------------------------------------------------------------------------------
     def command(self, argv):
@@ -112,7 +113,16 @@ class Node:
                 *self.agent_paths(), *flags]
         full = {**os.environ, "HAMI_SIM_DIR": str(self.sim), "HAMI_VGPU_CORES_PER_DEVICE": str(self.slots), **(env or {})}
         with open(self.agent_log, "ab") as log:
+            self.log_from = log.tell()
             self.agent = subprocess.Popen(self.command(argv), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full)
+
+    def agent_says(self):
+        """Since its last start."""
+        return self.agent_log.read_bytes()[self.log_from:].decode(errors="replace")
+
+    def wait_registered(self, seconds=90):
+        """By this start of the agent: what the Node shows may still be the last one's."""
+        wait_until("the agent's registration", seconds, lambda: "INFO  registered" in self.agent_says(), every=0.1)
 
     def agent_pid(self):
         """The agent's pid as the test's own namespace has it (its wrapper's only child, or itself)."""

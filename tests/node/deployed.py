@@ -123,6 +123,9 @@ class DeployedNode(RealNode):
         return self.kubectl("-n", "kube-system", "logs", "ds/hami-device-plugin", "--all-containers=true", "--tail=2000",
                             *(["--previous"] if previous else []), check=False)
 
+    def agent_says(self):
+        return self.logs()
+
     def metrics(self, port=9394):
         """The page, from a pod's address or the node's own network."""
         (pod,) = self.agent_pods()

@@ -143,7 +143,15 @@ class RealNode(Node):
         return 0
 
     def execute(self, name, command, container="c"):
-        return self.kubectl("exec", name, "-c", container, "--", *command)
+        """A kubelet that has just started does not know its pods for a moment."""
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return self.kubectl("exec", name, "-c", container, "--", *command)
+            except AssertionError as e:
+                if "pod does not exist" not in str(e) or time.monotonic() > end:
+                    raise
+            time.sleep(0.2)
 
     def kill_container(self, name, container="c"):
         for status in self.pod(name)["status"]["containerStatuses"]:

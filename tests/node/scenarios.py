@@ -131,6 +131,7 @@ def test_agent_killed_and_started_under_a_running_pod(node):
     before = node.leftovers()
     node.stop_agent(signal.SIGKILL)
     node.start_agent()
+    node.wait_registered()
     wait_until("allocatable after the agent's restart", 30, lambda: node.allocatable() > 0, every=0.2)
     assert node.phase("under") == "Running" and node.restarts("under") == 0
     wait_until("what belongs to the running pod, neither lost nor doubled", 10, lambda: node.leftovers() == before, every=0.2)
@@ -152,6 +153,7 @@ def test_agent_killed_in_the_middle_of_allocate(node):
     node.wait_phase("torn", "Failed", "Succeeded", "Running", seconds=90)
     node.delete("torn")
     wait_until("slot, spec, folder and claim are gone", 30, node.no_leftovers, every=0.2)
+    node.wait_registered()
     node.create(Pod.one("whole", [PROBE, "info"]))
     node.wait_phase("whole", "Succeeded")
     node.delete("whole")
