@@ -123,7 +123,7 @@ static int advise_whole(const struct settings *s, struct advice *a, struct str *
 
 static int advise_one(const struct settings *s, struct advice *a, struct str *out, struct hm_err *e)
 {
-	const struct pod_ask *waiting;
+	const struct pod_ask *waiting = NULL;
 	struct advise_plan plan;
 	int rc = find_waiting(a, s->pod, &waiting, e);
 
