@@ -1,6 +1,7 @@
 #!/bin/bash
-# build-image.sh [--build DIR] [--name NAME:TAG] [OUT.tar]: the agent's image as an OCI archive, without a daemon and without
-# a base image: our programs, a shell, and the libraries that they need, from this machine. Needs no root.
+# build-image.sh [--build DIR] [--name NAME:TAG] [OUT.tar]: the image of the agent and the scheduler (HAMi has one for both, too)
+# as an OCI archive, without a daemon and without a base image: our programs, a shell, and the libraries that they need, from
+# this machine. Needs no root.
 #   ctr -n k8s.io images import OUT.tar;  skopeo copy oci-archive:OUT.tar docker://REGISTRY/hami-device-plugin:TAG
 # Defaults: the release (build/), localhost/hami-device-plugin:<version>, <build>/hami-device-plugin.tar.
 set -euo pipefail
@@ -18,7 +19,7 @@ while [[ ${1:-} == --* ]]; do
 	shift 2
 done
 out=${1:-$build/hami-device-plugin.tar}
-for f in bin/hami-device-plugin bin/hami-smi lib/libvgpu.so; do
+for f in bin/hami-device-plugin bin/hami-scheduler bin/hami-smi lib/libvgpu.so; do
 	[ -e "$build/$f" ] || { echo "build-image.sh: $build/$f is missing; build it first (make)" >&2; exit 1; }
 done
 
@@ -44,11 +45,12 @@ add() { # TO PROGRAM...
 }
 add /bin /bin/dash /bin/cat /bin/ls /bin/sleep
 ln -s dash "$root/bin/sh"
-add /k8s-vgpu/bin "$build/bin/hami-device-plugin" "$build/bin/hami-smi"
+add /k8s-vgpu/bin "$build/bin/hami-device-plugin" "$build/bin/hami-scheduler" "$build/bin/hami-smi"
 install -m 755 "$here/vgpu-init.sh" "$here/vGPUmonitor" "$root/k8s-vgpu/bin/"
 install -m 755 "$build/lib/libvgpu.so" "$root/k8s-vgpu/lib/hami-vgpu/"
-# HAMi's name for the agent, by which its chart starts it.
+# HAMi's names, by which its chart starts them.
 ln -s hami-device-plugin "$root/k8s-vgpu/bin/nvidia-device-plugin"
+ln -s hami-scheduler "$root/k8s-vgpu/bin/scheduler"
 
 "$here/mkimage.sh" "$root" "$name" "$out" '["/k8s-vgpu/bin/hami-device-plugin"]' \
 	'["PATH=/k8s-vgpu/bin:/bin","NVIDIA_VISIBLE_DEVICES=all","NVIDIA_DRIVER_CAPABILITIES=compute,utility","NVIDIA_DISABLE_REQUIRE=true"]'

@@ -129,6 +129,8 @@ def test_the_image_runs_by_its_name_and_by_hami_s(image, needs_root):
     assert version.returncode == 0 and version.stdout.startswith("hami-device-plugin "), version.stderr
     assert inside(root, "/k8s-vgpu/bin/nvidia-device-plugin", "--version").stdout == version.stdout
     assert inside(root, "/k8s-vgpu/bin/hami-smi", "--version").returncode == 0
+    scheduler = inside(root, "/k8s-vgpu/bin/scheduler", "version")
+    assert scheduler.returncode == 0 and scheduler.stdout.startswith("version: "), scheduler.stderr
     # As HAMi's chart runs it after the start.
     hook = inside(root, "/bin/sh", "-c", "/k8s-vgpu/bin/vgpu-init.sh /usr/local/vgpu/")
     assert (hook.returncode, hook.stdout, hook.stderr) == (0, "", "")
