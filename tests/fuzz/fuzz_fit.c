@@ -160,13 +160,10 @@ static void check_shares(const struct node_state *n, const struct pod_ask *ask, 
 static void check_quota(const struct pod_ask *ask, const struct grant *g, struct quota_amount room)
 {
 	enum ask_kind kinds[MOST_CONTAINERS];
-	bool mig = false;
 
 	for (size_t i = 0; i < ask->count; i++)
 		kinds[i] = ask->containers[i].kind;
-	for (size_t i = 0; i < g->count; i++)
-		mig |= g->shares[i].at.size > 0; /* counts as what was asked for until it is given */
-	CHECK(mig || quota_fits(room, quota_of_shares(g->shares, g->count, kinds, ask->count, false)));
+	CHECK(quota_fits(room, quota_of_shares(g->shares, g->count, kinds, ask->count, false)));
 }
 
 static void fit(struct bytes *b, struct pod_ask *ask, const char *policy)

@@ -139,17 +139,19 @@ static bool quota_allows(const struct fitter *f, struct card_use more)
 
 /* ---- one card */
 
-/* The checks that HAMi makes once it is clear that the card is of the kind wanted, in its order. */
-static int check_room(const struct fitter *f, const struct walk *w, size_t card, const struct card_use *share)
+/* The checks that HAMi makes once it is clear that the card is of the kind wanted, in its order. `charged` is what the
+ * namespace pays: the whole instance, where `share` asks for a part of one. */
+static int check_room(const struct fitter *f, const struct walk *w, const struct card_share *share,
+		      const struct card_share *charged)
 {
-	const struct node_card *c = &f->n->cards[card];
-	struct card_use used = used_of(f, card);
+	const struct node_card *c = &f->n->cards[share->card];
+	struct card_use used = used_of(f, share->card);
 
 	if (c->count <= used.slots)
 		return REASON_SLOTS;
 	if (f->wishes.order.mutex && used.slots > 0)
 		return REASON_EXCLUSIVE;
-	if (!quota_allows(f, card_use_sum(w->found, *share)))
+	if (!quota_allows(f, card_use_sum(w->found, use_of(charged))))
 		return REASON_QUOTA;
 	if (c->memory_mib - used.memory_mib < share->memory_mib)
 		return REASON_MEMORY;
@@ -162,13 +164,18 @@ static int check_room(const struct fitter *f, const struct walk *w, size_t card,
 	return ACCEPTED;
 }
 
+/* The share becomes a whole instance. */
 static bool place_on(const struct fitter *f, const struct walk *w, struct card_share *share)
 {
 	const struct own_use *own = &f->own[share->card];
 	uint64_t busy = f->n->cards[share->card].busy | own->busy | own->here_busy;
 
-	return mig_place(f->n, share->card, share->memory_mib, busy, w->out->shares, w->first, &share->profile,
-			 &share->at);
+	if (!mig_place(f->n, share->card, share->memory_mib, busy, w->out->shares, w->first, &share->profile,
+		       &share->at))
+		return false;
+	share->memory_mib = f->n->profiles[share->profile].memory_mib;
+	share->cores = f->n->profiles[share->profile].cores;
+	return true;
 }
 
 static int keep(struct fitter *f, struct walk *w, const struct card_share *share, struct hm_err *e)
@@ -248,18 +255,19 @@ static int check_kind(struct fitter *f, const struct node_card *c)
 	return wishes_take_kind(&f->wishes, c) ? ACCEPTED : REASON_TYPE;
 }
 
-static int check_uuid_and_room(struct fitter *f, struct walk *w, struct card_share *share)
+/* Where the share is accepted, *out is what the container gets. */
+static int check_uuid_and_room(struct fitter *f, struct walk *w, const struct card_share *share, struct card_share *out)
 {
 	const struct node_card *c = &f->n->cards[share->card];
-	struct card_use use = use_of(share);
+	bool placed;
 	int why;
 
+	*out = *share;
 	if (!wishes_take_uuid(&f->wishes, c))
 		return REASON_UUID;
-	why = check_room(f, w, share->card, &use);
-	if (why == ACCEPTED && c->mig && !place_on(f, w, share))
-		return REASON_MIG_PLACE;
-	return why;
+	placed = !c->mig || place_on(f, w, out);
+	why = check_room(f, w, share, out);
+	return why == ACCEPTED && !placed ? REASON_MIG_PLACE : why;
 }
 
 /* Looks at a card until it gives no more; an instance of a MIG card does not use up the card. 1: all found. */
@@ -272,7 +280,7 @@ static int try_card(struct fitter *f, struct walk *w, uint32_t card, struct hm_e
 		.memory_mib = memory_on(f, card, w->ask),
 		.cores = (int32_t)w->ask->cores,
 		.profile = NO_PROFILE,
-	};
+	}, got;
 	int why = check_kind(f, c), err;
 
 	if (why == ACCEPTED && f->wishes.numa_bind && (!w->grouped || w->numa != c->numa)) {
@@ -283,10 +291,10 @@ static int try_card(struct fitter *f, struct walk *w, uint32_t card, struct hm_e
 		w->numa = c->numa;
 	}
 	while (why == ACCEPTED) {
-		why = check_uuid_and_room(f, w, &share);
+		why = check_uuid_and_room(f, w, &share, &got);
 		if (why != ACCEPTED)
 			break;
-		err = keep(f, w, &share, e);
+		err = keep(f, w, &got, e);
 		if (err < 0)
 			return err;
 		if (w->left == 0 && !f->wishes.order.topology)
@@ -339,19 +347,15 @@ static int find_cards(struct fitter *f, struct walk *w, struct hm_err *e)
 /* The container has its cards: they count for those after it. */
 static void settle(struct fitter *f, const struct walk *w)
 {
-	struct card_share *shares = &w->out->shares[w->first];
+	const struct card_share *shares = &w->out->shares[w->first];
 	struct card_use all;
 
 	forget_places(f, w->out, w->first);
 	w->out->count = w->first + w->ask->count;
 	for (uint32_t i = 0; i < w->ask->count; i++) {
-		struct card_share *s = &shares[i];
+		const struct card_share *s = &shares[i];
 		struct own_use *own = &f->own[s->card];
 
-		if (s->profile != NO_PROFILE) {
-			s->memory_mib = f->n->profiles[s->profile].memory_mib;
-			s->cores = f->n->profiles[s->profile].cores;
-		}
 		if (w->ask->kind == ASK_INIT)
 			continue;
 		own->use = card_use_sum(own->use, use_of(s));

@@ -621,6 +621,9 @@ static void mig(void **state)
 
 static void mig_beside_others(void **state)
 {
+	struct card_ask c = { ASK_APP, 1, 20000, 0, 0 };
+	struct pod_ask ask = { .containers = &c, .count = 1 };
+	struct quota_amount room = { 20095, QUOTA_NO_LIMIT };
 	const struct mig_placement half = { 4, 4 };
 	hm_auto(texts) *texts = texts_new();
 	hm_auto(node_state) *n = node_state_new("n1", texts);
@@ -631,6 +634,9 @@ static void mig_beside_others(void **state)
 	take(n, 0, 1, 20096, 43);
 	expect_one("beside", n, (struct card_ask) { ASK_APP, 1, 20000, 0, 0 }, "spread", (struct pod_wishes) { 0 },
 		   "GPU-0,20096,43,3g.20gb@0:;");
+	expect("all of an instance is charged", n, &ask, "spread", &room, "1/1 ResourceQuotaNotFit");
+	room.memory_mib = 20096;
+	expect("and no more", n, &ask, "spread", &room, "GPU-0,20096,43,3g.20gb@0:;");
 	expect_one("too large", n, (struct card_ask) { ASK_APP, 1, 20800, 0, 0 }, "spread", (struct pod_wishes) { 0 },
 		   "1/1 CardMigTopologyInfeasible");
 }
