@@ -58,14 +58,14 @@ class Scheduler:
         self.process = None
         self.tls = None
 
-    def start(self, *flags, env=None):
+    def start(self, *flags, env=None, under=()):
         """Without an API server of the test's there is one that never answers."""
         if not any(flag.startswith("--kubeconfig") for flag in flags):
             flags = (*flags, f"--kubeconfig={write_kubeconfig(self.out.parent / 'nowhere', 'http://127.0.0.1:1')}")
         clean = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "HAMI_NODELOCK_EXPIRE")}
         with open(self.out, "w") as out:
             self.process = subprocess.Popen(
-                [str(self.program), "--http_bind=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", *flags],
+                [*under, str(self.program), "--http_bind=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", *flags],
                 stderr=out, stdout=out, env=clean | (env or {}))
         wait_until("the start", 30, lambda: self.process.poll() is not None or " starts " in self.log())
         assert self.process.poll() is None, self.log()
@@ -115,6 +115,11 @@ class Scheduler:
         text = self.metrics()
         wanted = name + ("{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else "")
         return float(re.search(rf"^{re.escape(wanted)} (\S+)$", text, re.M).group(1))
+
+    def cpu_ms(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return 1000 * (int(fields[11]) + int(fields[12])) // os.sysconf("SC_CLK_TCK")
 
     def rss_kib(self, which="VmRSS"):
         with open(f"/proc/{self.process.pid}/status") as status:

@@ -1,4 +1,5 @@
 """The scheduler's server, as clients meet it: TLS and its renewal, slow and many clients, large bodies, the end."""
+import pathlib
 import re
 import signal
 import socket
@@ -142,6 +143,22 @@ def test_a_thousand_connections(scheduler):
     for sock in many:
         sock.close()
     wait_until("none", 30, lambda: scheduler.metric("hami_scheduler_connections") <= 1)
+
+
+def test_no_file_descriptor_is_left(scheduler):
+    """It neither ends nor spins, and serves again when some are free."""
+    scheduler.start(under=("sh", "-c", 'ulimit -n 60; exec "$@"', "sh"))
+    assert "few files may be open at once" in scheduler.log()
+    many = [scheduler.connect() for _ in range(100)]
+    wait_until("all that it can take", 30, lambda: len(list(pathlib.Path(f"/proc/{scheduler.process.pid}/fd").iterdir())) >= 58)
+    before = scheduler.cpu_ms()
+    time.sleep(1)
+    assert scheduler.cpu_ms() - before < 500
+    for sock in many[:80]:
+        sock.close()
+    assert scheduler.ask("GET", "/healthz", on=many[99])[0] == 200
+    for sock in many[80:]:
+        sock.close()
 
 
 def test_large_bodies(served):
