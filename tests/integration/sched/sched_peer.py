@@ -116,11 +116,6 @@ class Scheduler:
         wanted = name + ("{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else "")
         return float(re.search(rf"^{re.escape(wanted)} (\S+)$", text, re.M).group(1))
 
-    def cpu_ms(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return 1000 * (int(fields[11]) + int(fields[12])) // os.sysconf("SC_CLK_TCK")
-
     def rss_kib(self, which="VmRSS"):
         with open(f"/proc/{self.process.pid}/status") as status:
             return int(re.search(rf"{which}:\s+(\d+)", status.read()).group(1))
