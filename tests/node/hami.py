@@ -95,7 +95,7 @@ class HamiNode(SimulatedNode):
 
     def run(self, manifest):
         """The kubelet hears of it."""
-        self.client("run", "--wait=none", "-", text=json.dumps(manifest), check=False)
+        self.ask("run", wait="none", pod=manifest)
         self.pods.add(manifest["metadata"]["name"])
 
     def place(self, pod, entries, **kw):

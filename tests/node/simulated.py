@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -54,14 +55,25 @@ class SimulatedNode(Node):
                 f"--nvidia-cdi-spec={self.sim}/cdi/nvidia.json"]
 
     # --- kubelet ----------------------------------------------------------------------------------------------------------
-    def client(self, *words, text=None, check=True):
-        done = subprocess.run([PROGRAM, words[0], f"--dir={self.dir}", *words[1:]], input=text, capture_output=True, text=True,
-                              timeout=60, check=False)
+    def client(self, *words, check=True):
+        done = subprocess.run([PROGRAM, words[0], f"--dir={self.dir}", *words[1:]], capture_output=True, text=True, timeout=60, check=False)
         assert not check or done.returncode == 0, f"hami-simkubelet {words}: {done.stdout} {done.stderr}"
         return done.stdout
 
+    def ask(self, cmd, **more):
+        """Its last answer to a request of the control socket (sim/simkubelet/control.c): without a process for each."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(60)
+            s.connect(str(self.dir / "simkubelet.sock"))
+            s.sendall(json.dumps({"cmd": cmd, **more}).encode() + b"\n")
+            for line in s.makefile():
+                answer = json.loads(line)
+                if answer.get("done"):
+                    return answer
+        raise AssertionError(f"hami-simkubelet ended at {cmd}")
+
     def status(self):
-        return json.loads(self.client("status"))
+        return self.ask("status")
 
     def allocatable(self):
         return self.status()["resources"].get(self.resource, {}).get("allocatable", 0)
@@ -85,7 +97,7 @@ class SimulatedNode(Node):
 
     def create(self, *pods):
         for pod in pods:
-            self.client("run", "--wait=none", "-", text=json.dumps(self.manifest(pod)), check=False)
+            self.ask("run", wait="none", pod=self.manifest(pod))
             self.pods.add(pod.name)
 
     def pod(self, name):
@@ -124,7 +136,7 @@ class SimulatedNode(Node):
 
     def delete(self, *names):
         for name in names:
-            self.client("delete", name, check=False)
+            self.ask("delete", name=name)
             self.pods.discard(name)
 
     def delete_all(self):

@@ -40,7 +40,7 @@ def start(node, *flags):
 def run(node, name, resource, command, count=1):
     pod = {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [
         {"name": "c", "command": command, "resources": {"limits": {resource: count}}}]}}
-    node.client("run", "--wait=none", "-", text=json.dumps(pod), check=False)
+    node.ask("run", wait="none", pod=pod)
     node.pods.add(name)
 
 

@@ -275,12 +275,12 @@ def test_what_happened_is_on_the_page(node):
 
 def test_pods_bound_in_crowds_are_never_swapped(node):
     """Equal counts, different memory and cards, started in another order than bound, and told to us before, while or after
-    the kubelet asks: each container sees its own. Each crowd of 18 holds 153 pairs that could be swapped,
-    40 crowds 6,120; HAMI_LATE_PODS for more."""
+    the kubelet asks: each container sees its own. Each crowd of 18 holds 153 pairs that could be swapped; HAMI_LATE_PODS
+    for more of them. Pairs, many times: test_hami_late_pairs.py."""
     cards = node.uuids()
     dice = random.Random(time.time_ns())
     done = crowd = 0
-    while done < int(os.environ.get("HAMI_LATE_PODS", "720")):
+    while done < int(os.environ.get("HAMI_LATE_PODS", "180")):
         crowd += 1
         want = {f"p{crowd}-{i}": (dice.choice(cards), 100 + 17 * i + crowd) for i in range(18)}
         manifests = {name: node.bind(Pod.one(name, [PROBE, "info"]), [[(*share, 0)]]) for name, share in want.items()}
