@@ -1,5 +1,6 @@
 #include "io/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -8,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "core/cleanup.h"
 #include "core/fmt.h"
+#include "core/num.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -101,6 +104,26 @@ int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, str
 int file_swap(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e)
 {
 	return replace(path, bytes, n, mode, false, e);
+}
+
+static bool is_temporary(const char *name, const char *prefix)
+{
+	const char *mark = strstr(name, ".tmp-");
+	uint64_t pid;
+
+	return strncmp(name, prefix, strlen(prefix)) == 0 && mark != NULL && num_u64_str(mark + 5, INT32_MAX, &pid);
+}
+
+void file_remove_temporaries(const char *folder, const char *prefix)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (is_temporary(d->d_name, prefix) && unlinkat(dirfd(dir), d->d_name, 0) < 0)
+			log_warn("cannot remove a left-over file", KV("folder", folder), KV("name", d->d_name));
+	if (dir != NULL)
+		closedir(dir);
 }
 
 int file_mkdirs(const char *path, mode_t mode, struct hm_err *e)

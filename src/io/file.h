@@ -15,6 +15,9 @@ int file_read(const char *path, size_t max_bytes, struct str *out, struct hm_err
 /* Writes "<path>.tmp-<pid>", fsyncs it, renames it onto path, fsyncs the folder. On failure nothing is left. */
 int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;
 
+/* Removes from a folder what file_replace and file_swap of killed processes left of files whose names begin so. */
+void file_remove_temporaries(const char *folder, const char *prefix);
+
 /* As file_replace without the fsyncs: a reader sees the old or the new file, a power cut may lose both. For files that
  * are written anew whenever they are needed. */
 int file_swap(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;

@@ -1,5 +1,6 @@
 """Late binding under HAMi's resources as its tests look at it: what a program inside the container sees, and what the agent
 keeps and counts."""
+import contextlib
 import json
 import re
 import shutil
@@ -11,6 +12,16 @@ import urllib.request
 from node.base import MIB, Pod, wait_until
 from node.hami import LOCK, HamiNode, serve_hami
 from node.scenarios import SHELL
+
+
+class LateNode(HamiNode):
+    def knows(self, manifest):
+        """Until the agent's watch has told all pods."""
+        def known():
+            with contextlib.suppress(OSError):  # it starts just now
+                return metric(self, "hami_agent_pods")
+        wait_until("the agent knows the pods", 20, lambda: known() == len(self.api.all("pods")))
+        return manifest
 
 
 def seen(node, name, container="c"):
@@ -102,7 +113,7 @@ def lock_for(node, name):
 def late_node():
     """A module's `node` fixture: yield from late_node()."""
     folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
-    it = HamiNode(folder, card_file="t4x2.yaml", split=10)
+    it = LateNode(folder, card_file="t4x2.yaml", split=10)
     try:
         serve_hami(it)
         yield it

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 #include "region/region.h"
 
 /* What lies in the usage folder is the container's doing: a million files must not keep an Allocate waiting. */
-enum { REMOVE_AT_ONCE = 2000 };
+enum { REMOVE_AT_ONCE = 2000, HALF_MADE_AMONG = 100 };
 
 _Static_assert((int)CLAIM_POLICY_DEFAULT == (int)LIMIT_POLICY_DEFAULT &&
 		       (int)CLAIM_POLICY_FORCE == (int)LIMIT_POLICY_FORCE &&
@@ -63,6 +64,21 @@ static int write_limits(const struct agent_paths *p, const struct claim *c, cons
 	return write_if_new(agent_path_alloc(p, c->number, HM_ALLOC_LIMITS).s, text, n, e);
 }
 
+/* What a killed agent left. A region that was being made would look like something of the container's. */
+static void remove_half_made(const struct agent_paths *p, uint64_t number)
+{
+	struct agent_path usage = agent_path_alloc(p, number, HM_ALLOC_USAGE);
+	DIR *dir = opendir(usage.s);
+	struct dirent *d;
+
+	file_remove_temporaries(agent_path_alloc(p, number, "").s, "");
+	for (unsigned seen = 0; dir != NULL && seen < HALF_MADE_AMONG && (d = readdir(dir)) != NULL; seen++)
+		if (fnmatch("region.*.new", d->d_name, 0) == 0 && unlinkat(dirfd(dir), d->d_name, 0) < 0)
+			log_warn("cannot remove a left-over file", KV("folder", usage.s), KV("name", d->d_name));
+	if (dir != NULL)
+		closedir(dir);
+}
+
 /* Only the region in it is writable by whatever uid the container's processes have: files of their own would fill the
  * node's disk. The container's root may still make some (container_dir_tidy). */
 static int make_usage_dir(const struct agent_paths *p, uint64_t number, struct hm_err *e)
@@ -73,6 +89,7 @@ static int make_usage_dir(const struct agent_paths *p, uint64_t number, struct h
 		return -e->code;
 	if (chmod(usage.s, 0755) < 0)
 		return hm_err_errno(e, errno, "%s", usage.s);
+	remove_half_made(p, number);
 	return 0;
 }
 

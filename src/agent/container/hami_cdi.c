@@ -215,6 +215,7 @@ int hami_cdi_write(const struct hami_answer_config *a, struct driver_edits *driv
 	*extra_specs = 0;
 	if (file_mkdirs(folder, 0755, e) < 0)
 		return -e->code;
+	file_remove_temporaries(folder, HAMI_CDI_VENDOR "-");
 	spec_path(folder, HAMI_CDI_CLASS_GPU, path);
 	r = make_spec(a, driver, inv, &spec, e);
 	if (r == 0 && spec.device_count > 0)

@@ -106,6 +106,8 @@ static int install(const char *hook_path, const char *library, struct hm_err *e)
 	hm_auto_str bytes = { 0 }, preload = { 0 };
 	char path[PATH_BYTES];
 
+	hm_fmt(path, sizeof path, "%s/" HAMI_HOOK_VGPU, hook_path);
+	file_remove_temporaries(path, "");
 	if (file_read(library, LIBRARY_MAX_BYTES, &bytes, e) < 0)
 		return -e->code;
 	hm_fmt(path, sizeof path, "%s/" HAMI_HOOK_LIBRARY, hook_path);

@@ -16,6 +16,7 @@
 #include "contract/names.h"
 #include "core/fmt.h"
 #include "core/num.h"
+#include "io/file.h"
 #include "kubelet/checkpoint.h"
 
 struct numbers {
@@ -97,32 +98,12 @@ uint64_t reconcile_max_number(const struct agent_paths *p)
 	return max;
 }
 
-static bool is_temporary(const char *name, const char *prefix)
-{
-	const char *mark = strstr(name, ".tmp-");
-	uint64_t pid;
-
-	return strncmp(name, prefix, strlen(prefix)) == 0 && mark != NULL && num_u64_str(mark + 5, INT32_MAX, &pid);
-}
-
-static void remove_temporaries(const char *folder, const char *prefix)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *d;
-
-	while (dir != NULL && (d = readdir(dir)) != NULL)
-		if (is_temporary(d->d_name, prefix) && unlinkat(dirfd(dir), d->d_name, 0) < 0)
-			log_warn("cannot remove a left-over file", KV("folder", folder), KV("name", d->d_name));
-	if (dir != NULL)
-		closedir(dir);
-}
-
 void reconcile_remove_temporaries(const struct agent_paths *p)
 {
-	remove_temporaries(p->state.s, "");
-	remove_temporaries(p->claims.s, "");
-	remove_temporaries(p->lib.s, "");
-	remove_temporaries(p->cdi.s, HM_CDI_FILE_PREFIX);
+	file_remove_temporaries(p->state.s, "");
+	file_remove_temporaries(p->claims.s, "");
+	file_remove_temporaries(p->lib.s, "");
+	file_remove_temporaries(p->cdi.s, HM_CDI_FILE_PREFIX);
 }
 
 /* ---- one round */

@@ -1,6 +1,4 @@
-"""Classic binding under HAMi's scheduler, whole: hami-simkubelet, the stand-in API server, our agent. Everything is in the
-Allocate answer, but for the driver: NVIDIA's runtime brings it, for which every container has the simulated one here. That
-obeys NVIDIA_VISIBLE_DEVICES, as the runtime would."""
+"""Classic binding under HAMi's scheduler, whole: hami-simkubelet, the stand-in API server, our agent."""
 import json
 import os
 import random
@@ -15,9 +13,10 @@ import pytest
 pytest.register_assert_rewrite("node.hami", "node.late")
 
 from kubelet_peer import Plugin  # noqa: E402
-from node.base import MIB, PLAIN, Container, Pod, wait_until  # noqa: E402
+from node.base import MIB, Container, Pod, wait_until  # noqa: E402
+from node.classic import ClassicNode  # noqa: E402
 from node.fixtures import clean  # noqa: E402,F401  (pytest runs it)
-from node.hami import LOCK, PHASE, TO_ALLOCATE, HamiNode  # noqa: E402
+from node.hami import LOCK, PHASE, TO_ALLOCATE  # noqa: E402
 from node.late import check, check_license, claim_of, claims_of, events, lock_for, metric, seen  # noqa: E402
 from node.scenarios import PROBE, SHELL, hold  # noqa: E402
 
@@ -26,42 +25,10 @@ from kube.api_server import status  # noqa: E402
 SPEC = "k8s.device-plugin.nvidia.com"
 
 
-class ClassicNode(HamiNode):
-    def binds(self):
-        libraries = [f"{PLAIN}/sim/{name}:/usr/lib/x86_64-linux-gnu/{name}" for name in ("libcuda.so.1", "libnvidia-ml.so.1")]
-        return [*libraries, f"{self.sim}:{self.sim}"]
-
-    def manifest(self, pod):
-        for c in pod.containers:
-            c.env = {"HAMI_SIM_DIR": str(self.sim), **c.env}
-        return super().manifest(pod)
-
-    def start_agent(self, *flags, env=None, binding="classic"):
-        super().start_agent(*flags, env=env, binding=binding)
-
-    def ready(self):
-        want = len(self.uuids()) * self.split
-        wait_until(f"{want} devices; the agent said: {self.agent_log}", 60, lambda: self.allocatable() == want)
-
-    def again(self, *flags, signo=signal.SIGTERM):
-        self.stop_agent(signo)
-        self.start_agent(*flags)
-        wait_until("registered again", 30, lambda: self.allocatable() > 0)
-
-    def knows(self, manifest):
-        """Until the agent's watch has told all pods."""
-        wait_until("the agent knows the pods", 20, lambda: metric(self, "hami_agent_pods") == len(self.api.all("pods")))
-        return manifest
-
-    def said(self, text):
-        return text in self.agent_log.read_text()
-
-
 @pytest.fixture(scope="module")
 def node():
     folder = tempfile.mkdtemp(prefix="hm-", dir="/tmp")
     it = ClassicNode(folder, card_file="t4x2.yaml", split=10)
-    (it.hook / "vgpu").mkdir(parents=True)
     try:
         it.driver_up()
         it.up()
