@@ -45,6 +45,13 @@ static bool is_ready(void *arg)
 	return !s->stopping && view_is_synced(s->parts.view);
 }
 
+static bool decides(void *arg)
+{
+	const struct scheduler *s = arg;
+
+	return parts_barred(&s->parts) == NULL;
+}
+
 static void get_readyz(void *arg, struct server_request *r)
 {
 	struct scheduler *s = arg;
@@ -164,6 +171,7 @@ static int make_metrics(struct scheduler *s, struct hm_err *e)
 							.device = s->options->device,
 							.old_names = s->options->legacy_metrics,
 							.ready = is_ready,
+							.decides = decides,
 							.arg = s };
 	s->pages[0] = (struct http_page) { "/metrics", metrics_page };
 	if (s->options->metrics_bind_address[0] == '\0')

@@ -91,6 +91,7 @@ int metrics_page(void *arg, struct str *out)
 
 	add_info(out);
 	prom_add(out, metrics_begin(out, METRIC_READY), NULL, s->ready(s->arg));
+	prom_add(out, metrics_begin(out, METRIC_DECIDES), NULL, s->decides(s->arg));
 	add_requests(s, out);
 	add_connections(s, out);
 	add_certificates(s, out);

@@ -27,8 +27,9 @@ struct metrics_sources {
 	const struct view *view;
 	const struct kube_client *client;
 	const struct device_config *device;
-	bool old_names; /* --legacy-metrics */
-	bool (*ready)(void *arg);
+	bool old_names;             /* --legacy-metrics */
+	bool (*ready)(void *arg);   /* as /readyz says */
+	bool (*decides)(void *arg); /* are pods placed here? */
 	void *arg;
 };
 

@@ -44,10 +44,12 @@ def test_nothing_is_placed_before_the_cluster_is_known(scheduler, cluster):
     assert scheduler.ask("GET", "/readyz")[0] == 503
     answer = scheduler.filter(pod("a", **gpu(20000)), ["n1"])
     assert answer["Error"] == "the scheduler does not know the cluster yet" and answer["NodeNames"] is None
+    assert (scheduler.metric("hami_scheduler_ready"), scheduler.metric("hami_scheduler_decides")) == (0, 0)
     # Pods without cards do not wait.
     assert scheduler.filter(pod("b", cpu=1), ["n1", "x"])["NodeNames"] == ["n1", "x"]
     scheduler.wait_ready()
     assert scheduler.filter(pod("a", **gpu(20000)), ["n1"])["NodeNames"] == ["n1"]
+    assert (scheduler.metric("hami_scheduler_ready"), scheduler.metric("hami_scheduler_decides")) == (1, 1)
 
 
 def test_a_pod_that_fits_nowhere_has_one_event(scheduler, cluster):
