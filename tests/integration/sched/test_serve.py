@@ -97,7 +97,7 @@ def test_bad_certificates_at_the_start(served, authority, short_tmp):
 
 def test_slow_clients(served):
     """Who asks slowly, or not at all, is dropped; the others are served meanwhile."""
-    served.start(*served.flags, "--read-header-timeout=500ms", "--read-timeout=1s", "--idle-timeout=500ms")
+    served.start(*served.flags, "--read-header-timeout=2s", "--read-timeout=2s", "--idle-timeout=2s")
     silent = socket.create_connection(("127.0.0.1", served.port))  # not even a handshake
     head, idle, body = (served.connect() for _ in range(3))
     idle.sendall(HEALTHZ)
