@@ -145,6 +145,25 @@ static void a_write_that_breaks_off_leaves_the_old_file(void **state)
 	assert_int_equal(temp_count(""), 1);
 }
 
+static void what_killed_processes_left_is_removed(void **state)
+{
+	(void)state;
+	temp_write("a.tmp-17", "");
+	temp_write("a.json.tmp-2147483647", "");
+	temp_write("a.json", "");
+	temp_write("a.tmp-", "");
+	temp_write("a.tmp-x", "");
+	temp_write("b.tmp-17", "");
+	file_remove_temporaries(temp_path(""), "a");
+	assert_false(temp_exists("a.tmp-17"));
+	assert_false(temp_exists("a.json.tmp-2147483647"));
+	assert_int_equal(temp_count(""), 4);
+	file_remove_temporaries(temp_path("none"), "");
+	file_remove_temporaries(temp_path(""), "");
+	assert_false(temp_exists("b.tmp-17"));
+	assert_int_equal(temp_count(""), 3);
+}
+
 static void mkdirs_makes_what_is_missing(void **state)
 {
 	struct hm_err e;
@@ -317,6 +336,7 @@ int main(void)
 		TEST(replace_goes_over_a_link_not_through_it),
 		TEST(a_failed_replace_leaves_nothing),
 		TEST(a_write_that_breaks_off_leaves_the_old_file),
+		TEST(what_killed_processes_left_is_removed),
 		TEST(mkdirs_makes_what_is_missing),
 		TEST(remove_tree_removes_all_and_follows_no_link),
 		TEST(remove_tree_removes_what_no_path_reaches),
