@@ -14,11 +14,12 @@ import pytest
 
 pytest.register_assert_rewrite("node.hami", "node.late")
 
-from node.base import BUILD, Pod, wait_until  # noqa: E402
+from node.base import BUILD, PLAIN, Pod, wait_until  # noqa: E402
 from node.classic import ClassicNode  # noqa: E402
 from node.late import LateNode, check  # noqa: E402
 from node.scenarios import hold  # noqa: E402
 
+STEP = 1 if PLAIN == BUILD else 3  # with sanitizers each start takes a while
 MANY = 60  # pods of a card: all stay until the end, so that a start changes what belongs to it only
 
 
@@ -71,7 +72,7 @@ class Mortal:
 def starts(mortal):
     """The very first start on a node, which makes everything; once more for each n."""
     node = mortal.node
-    for n in itertools.count(1):
+    for n in itertools.count(1, STEP):
         shutil.rmtree(node.state, ignore_errors=True)
         shutil.rmtree(node.hook, ignore_errors=True)
         (node.hook / "vgpu").mkdir(parents=True)  # as HAMi's chart makes it
@@ -85,11 +86,11 @@ def starts(mortal):
         node.stop_agent(signal.SIGKILL)
         wait_until("the kubelet knows it", 10, lambda: node.allocatable() == 0, every=0.01)
     died = mortal.said()
-    assert len(died) == n - 1
+    assert len(died) == (n - 1) // STEP
     for name in ("/lib/libvgpu.so", "/counter", "/runtime"):
         assert any(name in line for line in died), (name, died)
     shutil.rmtree(node.hook)  # what is kept for HAMi's monitor there comes at any time
-    return n - 1
+    return len(died)
 
 
 def stands(mortal, name, card, mib):
@@ -110,7 +111,7 @@ def stands(mortal, name, card, mib):
 def containers_start(mortal):
     """One pod for each n."""
     node, cards, pods = mortal.node, mortal.node.uuids(), {}
-    for n in itertools.count(1):
+    for n in itertools.count(1, STEP):
         name, card, mib = f"p{n}", cards[n % 2], 100 + 7 * n
         pods[name] = (card, mib)
         manifest = node.knows(node.bind(Pod.one(name, hold(mib=1), restart="Always"), [[(card, mib, 0)]]))
@@ -122,9 +123,9 @@ def containers_start(mortal):
         stands(mortal, name, card, mib)
         if not dead:
             break
-    died = " ".join(mortal.said())
+    died = mortal.said()
     for name in ("/limits", "/ld.so.preload", "/usage", "region", "/claims/"):
-        assert name in died, died
+        assert any(name in line for line in died), (name, died)
     for name, (card, mib) in pods.items():  # the later ones changed nothing of the earlier ones
         node.kill_container(name)
     for name, (card, mib) in pods.items():
@@ -133,7 +134,7 @@ def containers_start(mortal):
     wait_until("no half a file is left", 20, mortal.no_half_files)
     for usage in node.state.glob("alloc/*/usage"):
         assert [p.name for p in usage.iterdir()] == ["region"], usage
-    return n - 1
+    return len(died)
 
 
 def what_is_left_is_cleaned_up(mortal, pods):
