@@ -53,6 +53,7 @@ size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum
 		if (hold.use.slots > 0)
 			out[n++] = hold;
 	}
-	qsort(out, n, sizeof out[0], by_card);
+	if (n > 1) /* of none, `out` may be NULL */
+		qsort(out, n, sizeof out[0], by_card);
 	return n;
 }

@@ -1,0 +1,81 @@
+/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes and pods. Whatever they say, what a
+ * pod held is free again when it is gone. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/check.h"
+#include "core/cursor.h"
+#include "io/json.h"
+#include "kube/lease.h"
+#include "model/placement/cluster.h"
+#include "sched/bind/lock_take.h"
+#include "sched/view/node_read.h"
+#include "sched/view/pod_hold.h"
+
+static const struct pod_rules pods = {
+	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 2, 0, 0 },
+};
+static const struct node_rules nodes = { "nvidia.com/gpu", NULL };
+
+static void take_pod(struct cluster *c, const struct cJSON *tree)
+{
+	const struct pod_trust trust = { NULL, false };
+	hm_auto_pod_hold h = { 0 };
+	struct hm_err e = { 0 };
+
+	if (pod_hold_read(tree, &pods, &trust, &h, &e) < 0 || !h.holds)
+		return;
+	CHECK(h.hold.unreadable ? h.hold.share_count == 0 && h.doubt.code != 0
+				: h.hold.shares != NULL || h.hold.share_count == 0);
+	if (cluster_hold(c, &h.hold, &e) == -HM_EINVAL) {
+		h.hold.unreadable = true;
+		h.hold.share_count = 0;
+		CHECK(cluster_hold(c, &h.hold, &e) == 0);
+	}
+}
+
+static void take(struct cluster *c, const struct cJSON *tree)
+{
+	struct node_state *n;
+	struct kube_lease lease;
+	struct hm_err e = { 0 };
+
+	if (node_read(tree, &nodes, cluster_texts(c), &n, &e) == 0)
+		CHECK(cluster_put_node(c, n, &e) == 0);
+	(void)node_read_print(tree, &nodes);
+	(void)kube_lease_read(tree, &lease, &e);
+	(void)lock_says(pod_annotation(tree, "hami.io/mutex.lock"), "ns", "p", 1787293239, 300000);
+	take_pod(c, tree);
+}
+
+static void check_free(struct cluster *c)
+{
+	const struct holding *h;
+	const struct node_state *n;
+
+	for (size_t at = 0; cluster_next_holding(c, &at, &h); at = 0)
+		cluster_release(c, h->uid);
+	for (size_t at = 0; cluster_next_node(c, &at, &n);)
+		for (size_t i = 0; i < n->count; i++)
+			CHECK(n->used[i].slots == 0 && n->used[i].memory_mib == 0 && n->used[i].cores == 0 &&
+			      n->cards[i].blocked == 0 && n->cards[i].busy == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	hm_auto(cluster) *c = cluster_new(1);
+	struct cur lines = cur_of((const char *)data, n);
+
+	while (lines.p < lines.end) {
+		const char *end = memchr(lines.p, '\n', (size_t)(lines.end - lines.p));
+		struct piece line = end != NULL ? cur_until(&lines, '\n') : cur_rest(&lines);
+		hm_auto(cJSON) *tree = NULL;
+
+		if (json_parse(line.p, line.n, &tree, NULL) == 0)
+			take(c, tree);
+	}
+	check_free(c);
+	return 0;
+}
