@@ -53,10 +53,16 @@ struct fgd {
 	struct cached cache[1 << CACHE_BITS];
 };
 
-/* Seeds 1 to 10 of the trace's four workloads. */
 struct fgd_weights fgd_default_weights(void)
 {
-	return (struct fgd_weights) { .fragment = 700, .copies = 345, .balance = 700, .empty = -15000, .step = 36 };
+	return (struct fgd_weights) {
+		.fragment = 700,
+		.copies = 345,
+		.balance = 700,
+		.empty = -15000,
+		.step = 36,
+		.blind_step = 500,
+	};
 }
 
 static void begin(void *arg, const struct pod_ask *ask);
@@ -309,10 +315,14 @@ static int sum_grant(struct fgd *f, const struct grant *grant, size_t *count, st
 	return 0;
 }
 
-/* To the nearest number of steps. */
-static int64_t round_to(int64_t x, int64_t step)
+/* To the nearest multiple of `step` milli. */
+static int64_t round_to(int64_t x, int32_t step_milli)
 {
-	return x >= 0 ? (x + step / 2) / step : -((step / 2 - x) / step);
+	int64_t step = step_milli * (int64_t)MEASURE_MILLI;
+
+	if (step <= 0)
+		return x;
+	return x >= 0 ? (x + step / 2) / step * step : -((step / 2 - x) / step) * step;
 }
 
 int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant *grant, int64_t *out, struct hm_err *e)
@@ -336,8 +346,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		key += card_key(f->cards[card]);
 	}
 	*out = measure(f, f->at.kind, key, &room) - f->at.measure;
-	if (f->weights.step > 0)
-		*out = round_to(*out, f->weights.step * (int64_t)MEASURE_MILLI);
+	*out = round_to(*out, n->cpu_milli < 0 ? f->weights.blind_step : f->weights.step);
 	f->at.node = NULL; /* its cards are those after the pod */
 	return 0;
 }

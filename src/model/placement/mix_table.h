@@ -28,7 +28,9 @@ struct fgd_weights {
 	int32_t copies;   /* C: what is left when a pod type took as many places as the node has */
 	int32_t balance;  /* B: free cards times free cores of CPU, a milli of a card for each pair of card and core */
 	int32_t empty;    /* E: empty cards, a milli of a card for each */
-	int32_t step; /* differences are rounded to so many milli of a card; what is equal then goes by name; 0: no */
+	/* Differences are rounded to so many milli of a card, and what is equal then goes by name; 0: they are not. The
+	 * second where the node's CPU is not known: what looks better then is often not. */
+	int32_t step, blind_step;
 };
 
 struct mix_table;

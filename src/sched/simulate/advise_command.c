@@ -54,9 +54,10 @@ static int read_files(const struct settings *s, struct advice *a, struct hm_err 
 
 static int prepare(const struct settings *s, struct advice *a, struct hm_err *e)
 {
-	const struct fgd_weights weights = fgd_default_weights();
+	struct fgd_weights weights = fgd_default_weights();
 	int rc = read_files(s, a, e);
 
+	weights.blind_step = 0; /* the few pods that move are to fit closely */
 	if (rc == 0)
 		rc = snapshot_mix(&a->snapshot, &a->policy.mix, e);
 	if (rc == 0)

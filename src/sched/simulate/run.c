@@ -35,7 +35,10 @@ static int mix_of(const struct trace *t, struct pod_mix *out, struct hm_err *e)
 static int prepare(struct run *r, struct hm_err *e)
 {
 	const struct run_options *o = r->options;
-	int rc = trace_build(r->trace, r->scene, e);
+	int rc;
+
+	r->scene->blind = o->blind;
+	rc = trace_build(r->trace, r->scene, e);
 
 	if (rc == 0 && !o->learn)
 		rc = mix_of(r->trace, &r->policy.mix, e);

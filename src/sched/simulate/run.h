@@ -16,6 +16,7 @@ struct run_options {
 	const char *node_policy, *card_policy;
 	struct fgd_weights weights;
 	bool learn;             /* fgd knows only the pods that came, else all that the trace has */
+	bool blind;             /* fgd does not see CPU and memory of nodes */
 	uint64_t until_percent; /* of the cluster: stop when so much was asked for; 0: after all pods */
 };
 

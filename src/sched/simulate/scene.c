@@ -8,7 +8,7 @@
 
 int scene_init(struct scene *s, struct hm_err *e)
 {
-	*s = (struct scene) { .cluster = cluster_new(1) };
+	*s = (struct scene) { .cluster = cluster_new(1), .blind = s->blind };
 	return s->cluster == NULL ? hm_err_set(e, HM_ENOMEM, "a cluster: no memory") : 0;
 }
 
@@ -23,7 +23,11 @@ void scene_fini(struct scene *s)
 int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e)
 {
 	struct scene_host h = { take_node, take_node->cpu_milli, take_node->host_mib };
-	int rc = cluster_put_node(s->cluster, take_node, e);
+	int rc;
+
+	if (s->blind)
+		take_node->cpu_milli = take_node->host_mib = -1;
+	rc = cluster_put_node(s->cluster, take_node, e);
 
 	if (rc == 0 && !HM_PUSH(s->hosts, s->host_count, s->host_cap, h))
 		rc = hm_err_set(e, HM_ENOMEM, "nodes: no memory");
@@ -44,7 +48,8 @@ void scene_take_host(struct scene *s, const char *node, int64_t cpu_milli, int64
 			continue;
 		h->cpu_milli = less(h->cpu_milli, cpu_milli);
 		h->host_mib = less(h->host_mib, host_mib);
-		cluster_set_host(s->cluster, node, h->cpu_milli, h->host_mib);
+		if (!s->blind)
+			cluster_set_host(s->cluster, node, h->cpu_milli, h->host_mib);
 		return;
 	}
 }

@@ -3,6 +3,7 @@
 #ifndef HM_SCHED_SIMULATE_SCENE_H
 #define HM_SCHED_SIMULATE_SCENE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct scene {
 	size_t host_count, host_cap;
 	const char **names; /* room for the candidates of one pod */
 	size_t names_cap;
+	bool blind; /* the policy is not told of CPU and memory: set before nodes are added */
 };
 
 int scene_init(struct scene *s, struct hm_err *e) HM_MUST_USE;

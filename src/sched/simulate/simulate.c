@@ -15,7 +15,7 @@
 #include "sched/simulate/weights_text.h"
 #include "sched/simulate/workload.h"
 
-enum { MAX_RUNS = 1000 };
+enum { MAX_RUNS = 1000, OPTIONS = 12 };
 
 static const char usage[] =
 	"usage: hami-scheduler simulate --nodes FILE --pods FILE [options]\n\n"
@@ -24,11 +24,11 @@ static const char usage[] =
 	"`kubectl get nodes -o json` and `kubectl get pods -A -o json` print them).";
 
 struct settings {
-	const char *nodes, *pods, *policy, *card_policy, *mix, *weights, *picture;
+	const char *nodes, *pods, *policy, *card_policy, *mix, *host, *weights, *picture;
 	uint64_t seed, seeds, load_percent, until_percent;
 };
 
-static void make_table(struct settings *s, struct option_spec table[static 11])
+static void make_table(struct settings *s, struct option_spec table[static OPTIONS])
 {
 	const struct option_spec specs[] = {
 		{ "nodes", NULL, OPTION_TEXT, &s->nodes, .argument = "FILE", .help = "nodes, CSV or JSON" },
@@ -47,6 +47,8 @@ static void make_table(struct settings *s, struct option_spec table[static 11])
 		  .help = "stop when so much of the cards was asked for; 0: after the last pod" },
 		{ "mix", NULL, OPTION_CHOICE, &s->mix, .choices = "given|learned",
 		  .help = "what fgd knows of typical pods: all of the file, or those that came" },
+		{ "host", NULL, OPTION_CHOICE, &s->host, .choices = "known|unknown",
+		  .help = "what fgd knows of the CPU and memory of nodes" },
 		{ "weights", NULL, OPTION_TEXT, &s->weights, .argument = "PARTS",
 		  .help = "of fgd: fragment=1000,copies=300" },
 		{ "picture", NULL, OPTION_TEXT, &s->picture, .argument = "FILE", .help = "an SVG file to write" },
@@ -265,6 +267,7 @@ static int simulate(void *settings, struct hm_err *e)
 				 .card_policy = s->card_policy == NULL ? s->policy : s->card_policy,
 				 .weights = fgd_default_weights(),
 				 .learn = strcmp(s->mix, "learned") == 0,
+				 .blind = strcmp(s->host, "unknown") == 0,
 				 .until_percent = s->until_percent };
 	__attribute__((cleanup(files_fini))) struct files f = { 0 };
 	int rc = 0;
@@ -280,8 +283,8 @@ static int simulate(void *settings, struct hm_err *e)
 
 int simulate_main(int argc, char **argv)
 {
-	struct settings s = { .policy = "fgd", .mix = "given", .seeds = 1 };
-	struct option_spec table[11];
+	struct settings s = { .policy = "fgd", .mix = "given", .host = "known", .seeds = 1 };
+	struct option_spec table[OPTIONS];
 
 	make_table(&s, table);
 	return command_run("simulate", usage, table, HM_COUNT(table), argc, argv, simulate, &s);

@@ -14,7 +14,7 @@ static int32_t *part(struct fgd_weights *w, struct piece name)
 		int32_t *value;
 	} parts[] = {
 		{ "fragment", &w->fragment }, { "copies", &w->copies }, { "balance", &w->balance },
-		{ "empty", &w->empty },       { "step", &w->step },
+		{ "empty", &w->empty },       { "step", &w->step },     { "blind-step", &w->blind_step },
 	};
 
 	for (size_t i = 0; i < HM_COUNT(parts); i++)
@@ -54,12 +54,14 @@ int weights_text_read(const char *text, struct fgd_weights *out, struct hm_err *
 		inside = cur_of(word.p, word.n);
 		value = part(out, cur_until(&inside, '='));
 		if (inside.bad || value == NULL || !read_number(cur_rest(&inside), value))
-			return hm_err_set(e, HM_EINVAL,
-					  "\"%.*s\" is not one of fragment, copies, balance, empty, step with =NUMBER, "
-					  "-%d to %d",
-					  (int)HM_MIN(word.n, (size_t)60), word.p, MOST, MOST);
+			return hm_err_set(
+				e, HM_EINVAL,
+				"\"%.*s\" is not one of fragment, copies, balance, empty, step, blind-step with "
+				"=NUMBER, "
+				"-%d to %d",
+				(int)HM_MIN(word.n, (size_t)60), word.p, MOST, MOST);
 	}
-	if (out->step < 0)
-		return hm_err_set(e, HM_EINVAL, "step is below 0");
+	if (out->step < 0 || out->blind_step < 0)
+		return hm_err_set(e, HM_EINVAL, "a step is below 0");
 	return 0;
 }

@@ -80,7 +80,7 @@ static void what_is_no_trace(void **state)
 
 static struct run_result run(const char *pods, const char *policy, struct scene *end)
 {
-	struct run_options o = { policy, policy, fgd_default_weights(), false, 0 };
+	struct run_options o = { policy, policy, fgd_default_weights(), false, false, 0 };
 	hm_auto_trace t = { 0 };
 	hm_auto_workload w = { 0 };
 	struct run_result r;
@@ -171,11 +171,13 @@ static void weights(void **state)
 	assert_int_equal(w.copies, 0);
 	assert_int_equal(w.empty, -15000);
 	assert_int_equal(w.step, 21);
-	assert_int_equal(weights_text_read("copies=1", &w, &e), 0);
+	assert_int_equal(weights_text_read("copies=1,blind-step=9", &w, &e), 0);
+	assert_int_equal(w.blind_step, 9);
 	assert_int_equal(w.fragment, 0);
 	assert_int_equal(weights_text_read("copy=1", &w, &e), -HM_EINVAL);
-	assert_string_equal(e.msg, "\"copy=1\" is not one of fragment, copies, balance, empty, step with =NUMBER, "
-				   "-1000000 to 1000000");
+	assert_string_equal(e.msg,
+			    "\"copy=1\" is not one of fragment, copies, balance, empty, step, blind-step with =NUMBER, "
+			    "-1000000 to 1000000");
 	assert_int_equal(weights_text_read("copies=--1", &w, &e), -HM_EINVAL);
 	assert_int_equal(weights_text_read("copies", &w, &e), -HM_EINVAL);
 	assert_int_equal(weights_text_read("step=-1", &w, &e), -HM_EINVAL);

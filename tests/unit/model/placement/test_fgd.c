@@ -177,7 +177,7 @@ static uint32_t roll(uint32_t *dice, uint32_t below)
 /* What the cache says is what is so: random nodes, many of them alike. */
 static void the_cache_tells_the_truth(void **state)
 {
-	static const struct fgd_weights weights = { 700, 300, 700, -15000, 0 };
+	static const struct fgd_weights weights = { 700, 300, 700, -15000, 0, 0 };
 	hm_auto(texts) *texts = texts_new();
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &weights);
@@ -251,7 +251,7 @@ static void a_pod_tried_again_counts_once(void **state)
 
 static void steps_make_near_ones_equal(void **state)
 {
-	static const struct fgd_weights coarse = { .fragment = 1000, .step = 100 };
+	static const struct fgd_weights coarse = { .fragment = 1000, .step = 100, .blind_step = 1000 };
 	hm_auto(texts) *texts = texts_new();
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &coarse);
@@ -261,7 +261,7 @@ static void steps_make_near_ones_equal(void **state)
 	struct grant g = { &share, 1, 1 };
 	/* 300 less is lost, 300 less, 700 more */
 	static const int free_milli[][2] = { { 340, 0 }, { 540, 0 }, { 1000, 0 } };
-	static const int64_t steps[] = { -3, -3, 7 };
+	static const int64_t seen[] = { -300, -300, 700 }, blind[] = { 0, 0, 1000 };
 	struct hm_err e;
 	int64_t cost;
 
@@ -272,7 +272,11 @@ static void steps_make_near_ones_equal(void **state)
 
 		fgd_begin(f, &ask);
 		assert_int_equal(fgd_node_cost(f, n, &g, &cost, &e), 0);
-		assert_int_equal(cost, steps[i]);
+		assert_int_equal(cost, blind[i] * MEASURE_MILLI);
+		n->cpu_milli = 1000;
+		fgd_begin(f, &ask);
+		assert_int_equal(fgd_node_cost(f, n, &g, &cost, &e), 0);
+		assert_int_equal(cost, seen[i] * MEASURE_MILLI);
 	}
 }
 
