@@ -8,8 +8,9 @@
 #include "sched/extender/answer.h"
 #include "sched/extender/args.h"
 #include "sched/verbs/filter_events.h"
+#include "sched/verbs/sampled.h"
 
-enum { EXPIRE_MS = 1000 };
+enum { EXPIRE_MS = 1000, CUT_TOLD_MS = 3600 * 1000 };
 
 /* ---- the API server */
 
@@ -197,10 +198,29 @@ void parts_release(struct parts *p, void (*done)(void *arg), void *arg)
 
 /* ---- deciding */
 
+/* A pod that finds no room among some of the nodes waits, while there may be room on the others. */
+static void warn_of_cut(struct parts *p, const struct filter_outcome *o)
+{
+	uint64_t now_ms = loop_now_ms(p->loop);
+	struct view_stats known;
+
+	view_stats(p->view, &known);
+	if (!sampled_is_cut(o->candidates, known.nodes) ||
+	    (p->cut_told_ms != 0 && now_ms - p->cut_told_ms < CUT_TOLD_MS))
+		return;
+	p->cut_told_ms = now_ms;
+	log_warn("kube-scheduler asks about some of the nodes only: percentageOfNodesToScore: 100 is missing in its "
+		 "configuration",
+		 KV("pod", o->ask->name), KV_U64("asked", o->candidates), KV_U64("nodes", known.nodes),
+		 KV_U64("nodes_with_cards", known.nodes_with_cards));
+}
+
 static void on_filtered(void *arg, const struct filter_outcome *o)
 {
 	struct parts *p = arg;
 
+	if (o->node == NULL && o->error == NULL)
+		warn_of_cut(p, o);
 	filter_tell(p->events, o);
 }
 

@@ -38,6 +38,7 @@ struct parts {
 	struct filter *filter;
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
+	uint64_t cut_told_ms;      /* when the log said that candidates are left out; 0: never */
 };
 
 /* On failure fini is due, too. `p` must not move. */

@@ -52,6 +52,25 @@ def test_nothing_is_placed_before_the_cluster_is_known(scheduler, cluster):
     assert (scheduler.metric("hami_scheduler_ready"), scheduler.metric("hami_scheduler_decides")) == (1, 1)
 
 
+def test_candidates_that_are_cut_short_are_told_of(scheduler, cluster):
+    """What kube-scheduler's default leaves of 101 nodes is 100, and the card may be on the other. Said once, not each time."""
+    names = [f"n{i}" for i in range(101)]
+    cluster.node("n0")
+    for name in names[1:]:
+        cluster.api.put_tree("nodes", None, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    start(scheduler, cluster).wait_ready()
+
+    def warnings():
+        return scheduler.log().count("percentageOfNodesToScore: 100 is missing")
+    assert scheduler.filter(pod("a", **gpu(50000)), names)["NodeNames"] is None
+    assert scheduler.filter(pod("b", **gpu(20000)), names[1:50])["NodeNames"] is None
+    assert scheduler.filter(pod("c", **gpu(20000)), names[:100])["NodeNames"] == ["n0"]
+    assert warnings() == 0
+    assert scheduler.filter(pod("d", **gpu(20000)), names[1:])["NodeNames"] is None
+    assert scheduler.filter(pod("e", **gpu(20000)), names[1:])["NodeNames"] is None
+    assert warnings() == 1
+
+
 def test_a_pod_that_fits_nowhere_has_one_event(scheduler, cluster):
     cluster.node("n1")
     cluster.node("n2", cards=2)
