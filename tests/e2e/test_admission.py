@@ -1,5 +1,4 @@
 """Admission on a real API server: deploy/examples/admission*.yaml and hami-scheduler's webhook. No kubelet, no scheduler."""
-import base64
 import json
 import os
 import pathlib
@@ -8,12 +7,11 @@ import subprocess
 import tempfile
 
 import pytest
-import yaml
 
-from node.base import BUILD, REPO, wait_until
+from node.base import BUILD, wait_until
 from node.real import CLUSTER, script
+from node.scheduled import PORT, admission_documents
 
-PORT = 19443
 SCHEDULER = "system:serviceaccount:kube-system:hami-scheduler"
 AGENT = "system:serviceaccount:kube-system:hami-device-plugin"
 ALLOCATED = "hami.io/vgpu-devices-allocated"
@@ -67,11 +65,7 @@ class Api:
         assert ok, err
 
     def install(self, name):
-        """The manifest as it stands, but for the place of the webhook."""
-        ca = base64.b64encode((CLUSTER / "pki/ca.crt").read_bytes()).decode()
-        for doc in yaml.safe_load_all((REPO / "deploy/examples" / name).read_text()):
-            for hook in doc.get("webhooks", []):
-                hook["clientConfig"] = {"url": f"https://127.0.0.1:{PORT}{hook['clientConfig']['service']['path']}", "caBundle": ca}
+        for doc in admission_documents(name):
             self.apply(doc)
 
     def uninstall(self):

@@ -42,13 +42,15 @@ def probe_rootfs(folder):
 
 
 class RealNode(Node):
+    up_env = {}  # up.sh's
+
     def __init__(self, folder, **kw):
         super().__init__(folder, **kw)
         self.pods = set()
 
     # --- cluster ------------------------------------------------------------------------------------------------------------
     def up(self):
-        script("up.sh")
+        script("up.sh", env=self.up_env)
         with tempfile.TemporaryDirectory() as tmp:
             probe_rootfs(f"{tmp}/root")
             script("mkimage.sh", f"{tmp}/root", IMAGE, f"{tmp}/probe.tar", '["/bin/sh"]',

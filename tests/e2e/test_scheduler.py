@@ -1,0 +1,109 @@
+"""The scheduler on the real cluster: deploy/examples' scheduler.yaml, admission.yaml and hami.yaml, placements signed. From
+a pod that only says what it wants to what a program sees inside its container."""
+import collections
+import os
+import shutil
+import tempfile
+
+import pytest
+
+from node.base import MIB, Pod, wait_until
+from node.hami import GPU
+from node.hami_real import PODS, serve_hami
+from node.late import claims
+from node.scenarios import PROBE, SHELL, probe_json
+from node.scheduled import KEY, ScheduledNode
+
+CARD_MIB = 40960
+SHOW = SHELL + [f"{PROBE} info; exec sleep 1000"]
+
+
+@pytest.fixture(scope="module")
+def node():
+    if os.geteuid() != 0:
+        pytest.skip("the cluster needs root")
+    folder = tempfile.mkdtemp(prefix="hami-sc-")
+    it = ScheduledNode(folder, card_file="a100x8-nvlink.yaml")
+    try:
+        serve_hami(it, 8)
+        it.start_scheduler()
+        it.install_admission("admission.yaml", lambda: becomes_ours(it))
+        it.start_kube_scheduler()
+        yield it
+    finally:
+        it.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def clean(node):
+    yield
+    node.delete_all()
+
+
+def wanted(node, name, gpu, mib=None, cores=None, percent=None):
+    """A pod as its author writes it: no scheduler, no annotation."""
+    tree = node.manifest(Pod.one(name, SHOW))
+    del tree["spec"]["schedulerName"]
+    amounts = {GPU: gpu, "nvidia.com/gpumem": mib, "nvidia.com/gpucores": cores, "nvidia.com/gpumem-percentage": percent}
+    tree["spec"]["containers"][0]["resources"] = {"limits": {k: v for k, v in amounts.items() if v is not None}}
+    return tree
+
+
+def becomes_ours(node):
+    pod = node.api("POST", f"{PODS}?dryRun=All", wanted(node, "probe", 1, 1000), want=(200, 201, 500))
+    return pod.get("spec", {}).get("schedulerName") == "hami-scheduler"
+
+
+def submit(node, name, *amounts, **more):
+    node.pods.add(name)
+    node.api("POST", PODS, wanted(node, name, *amounts, **more))
+
+
+def inside(node, name):
+    """[(uuid, MiB)] as the program in the container sees its cards."""
+    wait_until(f"{name} wrote", 60, lambda: "{" in node.output(name), every=0.1)
+    return [(d["uuid"], d["total"] // MIB) for d in probe_json(node.output(name))["devices"]]
+
+
+# Forty pods: {name: (what it asks for, cards, MiB of each)}. Equal ones are told apart by nothing but their signature.
+FORTY = {**{f"same{i}": ((1, 3000, 10), 1, 3000) for i in range(16)},
+         **{f"own{i}": ((1, 1000 + 97 * i), 1, 1000 + 97 * i) for i in range(16)},
+         **{f"two{i}": ((2, 1500 + i, 5), 2, 1500 + i) for i in range(4)},
+         **{f"part{i}": ((1, None, 5, 10), 1, CARD_MIB // 10) for i in range(4)}}
+
+
+def test_forty_pods_and_those_who_wait(node):
+    before = len(node.requests())
+    for name, (amounts, _, _) in FORTY.items():
+        submit(node, name, *amounts)
+    node.wait_phases(FORTY, "Running", seconds=120)
+    asked = collections.Counter(node.requests()[before:])
+    assert asked == {("create", "pods/binding"): len(FORTY)}, "one call a pod, and nothing else"
+
+    sold, accepted = collections.Counter(), {c["pod_name"]: c["signature"] for c in claims(node)}
+    for name, (_, cards, mib) in FORTY.items():
+        given = node.given(name)
+        assert [m for _, m in given] == [mib] * cards and len({u for u, _ in given}) == cards, name
+        assert accepted[name].startswith(f"v1.{KEY}.") and accepted[name] == node.annotations(name)["hami.io/vgpu-signature"], name
+        assert sorted(inside(node, name)) == sorted(given), name
+        for uuid, m in given:
+            sold[uuid] += m
+    assert set(sold) == set(node.uuids()) and max(sold.values()) <= CARD_MIB
+    for name in FORTY:
+        node.wait_finished(name)
+
+    # No card has so much left (a pod holds 1000 MiB at least, and 621 are the driver's): they wait, and say why in HAMi's words.
+    large = {f"large{i}": CARD_MIB - 900 for i in range(3)}
+    for name, mib in large.items():
+        submit(node, name, 1, mib)
+    for name in large:
+        wait_until(f"{name}: kube-scheduler's event and ours", 60,
+                   lambda n=name: len([m for m in node.told(n) if "CardInsufficientMemory" in m]) >= 2, every=0.2)
+        assert any("0/1 nodes are available: 1 8/8 CardInsufficientMemory" in m for m in node.told(name)), node.told(name)
+    assert all(node.phases()[name] == "Pending" for name in large)
+    node.delete(*FORTY)
+    node.wait_phases(large, "Running")
+    for name, mib in large.items():
+        assert inside(node, name) == node.given(name) and [m for _, m in node.given(name)] == [mib]
+    assert len({node.given(name)[0][0] for name in large}) == len(large), "a card each"

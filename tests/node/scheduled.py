@@ -1,0 +1,142 @@
+"""The real cluster with deploy/examples' agent, admission and scheduler, placements signed: a kube-scheduler of its own and
+hami-scheduler run as processes beside the API server, with the rights, the configuration and the flags of scheduler.yaml."""
+import base64
+import json
+import subprocess
+
+import yaml
+
+from node.base import BUILD, wait_until
+from node.deployed import EXAMPLES
+from node.hami import ALLOCATED
+from node.hami_real import HamiDeployed
+from node.real import CLUSTER
+
+PORT = 19443
+METRICS = 19395
+KEY = "2026-11"
+AUDITED = """apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- {level: Metadata, users: ["system:serviceaccount:kube-system:hami-scheduler"]}
+- {level: None}
+"""
+
+
+def admission_documents(name):
+    """The manifest as it stands, but for the place of the webhook."""
+    ca = base64.b64encode((CLUSTER / "pki/ca.crt").read_bytes()).decode()
+    for doc in yaml.safe_load_all((EXAMPLES / name).read_text()):
+        for hook in doc.get("webhooks", []):
+            hook["clientConfig"] = {"url": f"https://127.0.0.1:{PORT}{hook['clientConfig']['service']['path']}", "caBundle": ca}
+        yield doc
+
+
+class ScheduledNode(HamiDeployed):
+    def __init__(self, folder, **kw):
+        super().__init__(folder, "hami.yaml", **kw)
+        self.started = {}
+        policy = self.folder / "audit.yaml"
+        policy.write_text(AUDITED)
+        self.up_env = {"AUDIT_POLICY": str(policy)}
+
+    # --- cluster ------------------------------------------------------------------------------------------------------
+    def up(self):
+        super().up()
+        self.make_keys()
+        self.kubectl("apply", "--dry-run=server", "-f", str(EXAMPLES / "scheduler.yaml"))
+        docs = list(yaml.safe_load_all((EXAMPLES / "scheduler.yaml").read_text()))
+        self.apply(d for d in docs if d["kind"] not in ("Deployment", "Service"))
+        self.make_kubeconfig()
+        (config,) = [d["data"]["config.yaml"] for d in docs if d["kind"] == "ConfigMap"]
+        (pod,) = [d["spec"]["template"]["spec"] for d in docs if d["kind"] == "Deployment"]
+        self.kube_config = yaml.safe_load(config)
+        self.flags = {f.partition("=")[0]: f.partition("=")[2] for c in pod["containers"] if c["name"] == "hami-scheduler"
+                      for f in c["command"][1:]}
+
+    def down(self):
+        for name in list(self.started):
+            self.stop(name)
+        super().down()
+
+    def apply(self, docs):
+        self.kubectl("apply", "-f", "-", text_in="\n---\n".join(json.dumps(d) for d in docs))
+
+    def make_keys(self):
+        """The private key for the scheduler, the public one in the ConfigMap that hami.yaml's agents read."""
+        (self.folder / "keys").mkdir()
+        private = str(self.folder / "keys" / KEY)
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
+        public = subprocess.run(["openssl", "pkey", "-in", private, "-pubout"], capture_output=True, text=True, check=True).stdout
+        self.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hami-signature-keys", "namespace": "kube-system"},
+                     "data": {KEY: public}}])
+
+    def make_kubeconfig(self):
+        token = self.kubectl("-n", "kube-system", "create", "token", "hami-scheduler", "--duration=2h").strip()
+        (self.folder / "kubeconfig").write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:16443", "certificate-authority": f"{CLUSTER}/pki/ca.crt"}}],
+            "users": [{"name": "u", "user": {"token": token}}], "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}]}))
+
+    # --- the two schedulers -------------------------------------------------------------------------------------------
+    def start(self, name, *argv):
+        """In the cluster's network; we are its parent."""
+        init = (CLUSTER / "run/init.pid").read_text().strip()
+        with open(CLUSTER / f"log/{name}.log", "ab") as log:
+            self.started[name] = subprocess.Popen(["nsenter", "-t", init, "-n", *argv], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def stop(self, name):
+        process = self.started.pop(name)
+        process.terminate()
+        assert process.wait(30) is not None
+
+    def start_scheduler(self):
+        device_config = self.folder / "device-config.yaml"
+        (text,) = [d["data"]["device-config.yaml"] for d in yaml.safe_load_all((EXAMPLES / "hami.yaml").read_text()) if d["kind"] == "ConfigMap"]
+        device_config.write_text(text)
+        flags = {**self.flags, "--http_bind": f"127.0.0.1:{PORT}", "--cert_file": f"{CLUSTER}/pki/apiserver.crt",
+                 "--key_file": f"{CLUSTER}/pki/apiserver.key", "--metrics-bind-address": f"127.0.0.1:{METRICS}",
+                 "--device-config-file": device_config, "--signature-keys": self.folder / "keys", "--kubeconfig": self.folder / "kubeconfig"}
+        self.start("hami-scheduler", str(BUILD / "bin/hami-scheduler"), *(f"{k}={v}" for k, v in flags.items()))
+        wait_until("hami-scheduler is ready", 60, lambda: self.asks(f"https://127.0.0.1:{PORT}/readyz"), every=0.2)
+
+    def start_kube_scheduler(self):
+        tree = {**self.kube_config, "clientConnection": {"kubeconfig": str(self.folder / "kubeconfig")}}
+        tree["extenders"][0]["urlPrefix"] = f"https://127.0.0.1:{PORT}"
+        config = self.folder / "kube-scheduler.yaml"
+        config.write_text(json.dumps(tree))
+        self.start("hami-kube-scheduler", str(CLUSTER / "bin/kube-scheduler"), f"--config={config}", "--bind-address=127.0.0.1", "--secure-port=20259")
+        log = CLUSTER / "log/hami-scheduler.log"
+        wait_until("kube-scheduler has the Lease, and we have seen it", 60, lambda: "we place pods" in log.read_text(), every=0.2)
+
+    def asks(self, url):
+        init = (CLUSTER / "run/init.pid").read_text().strip()
+        done = subprocess.run(["nsenter", "-t", init, "-n", "curl", "-skf", url], check=False, capture_output=True, text=True)
+        return done.stdout or "ok" if done.returncode == 0 else None
+
+    def install_admission(self, name, known):
+        """known(): the API server obeys it; it may take a moment."""
+        self.apply(admission_documents(name))
+        wait_until("the API server asks the webhook", 60, known, every=0.2)
+
+    # --- what they did ------------------------------------------------------------------------------------------------
+    def requests(self):
+        """What hami-scheduler asked of the API server, by its audit log; watches apart."""
+        found = []
+        for line in (CLUSTER / "log/audit.log").read_text().splitlines():
+            one = json.loads(line)
+            if one["userAgent"].startswith("hami-scheduler/") and one["verb"] != "watch":
+                what = one.get("objectRef", {"resource": one["requestURI"]})
+                found.append((one["verb"], "/".join(filter(None, (what["resource"], what.get("subresource"))))))
+        return found
+
+    def given(self, name):
+        """[(uuid, MiB)] by the pod's annotation."""
+        cards = [c for entry in self.annotations(name)[ALLOCATED].split(";") for c in entry.split(":") if c]
+        return [(uuid, int(mib)) for uuid, _, mib, _ in (c.split(",") for c in cards)]
+
+    def told(self, name):
+        """Messages of the Events about the pod."""
+        items = self.api("GET", f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.name={name}")["items"]
+        return [i.get("message", "") for i in items]
