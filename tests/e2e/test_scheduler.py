@@ -107,3 +107,29 @@ def test_forty_pods_and_those_who_wait(node):
     for name, mib in large.items():
         assert inside(node, name) == node.given(name) and [m for _, m in node.given(name)] == [mib]
     assert len({node.given(name)[0][0] for name in large}) == len(large), "a card each"
+
+
+@pytest.fixture
+def crowd(node):
+    """150 nodes without a card, which to kube-scheduler are as good as the one that has some."""
+    names = [f"bare{i}" for i in range(150)]
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    for name in names:
+        node.api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+                                           "status": {"capacity": room, "allocatable": room}})
+    yield names
+    node.delete_all()
+    for name in names:
+        node.api("DELETE", f"/api/v1/nodes/{name}", want=(200, 404))
+
+
+def test_cards_are_found_among_nodes_without(node, crowd):
+    """By itself kube-scheduler would ask about 100 of the 151, now with and now without the one that matters."""
+    names = [f"found{i}" for i in range(8)]
+    for name in names:
+        tree = wanted(node, name, 1, 1000)
+        tree["spec"]["tolerations"] = [{"operator": "Exists"}]
+        node.pods.add(name)
+        node.api("POST", PODS, tree)
+    node.wait_phases(names, "Running")
+    assert [m for name in names for m in node.told(name) if "nodes are available" in m] == []
