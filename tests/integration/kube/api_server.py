@@ -4,6 +4,7 @@
     api.put("pods", "default", "a")     # a new version of an object; watchers are told
     api.fault(status(429, headers={"Retry-After": "1"}), times=2, when=lambda h: h.command == "PATCH")
 """
+import bisect
 import collections
 import http.server
 import json
@@ -158,6 +159,7 @@ class ApiServer:
         self.log = []        # (version, plural, kind, object)
         self.version = 100
         self.oldest = 0      # a watch from before it is 410
+        self.cut_off = 0     # and one that runs ends where it has not told all until here
         self.pages = {}      # continue token -> (items left, version)
         self.requests, self.faults, self.tls_errors, self.connections = [], [], [], []
         self.tokens = None   # None: nobody needs one
@@ -273,6 +275,14 @@ class ApiServer:
             self.version += 1
             self.oldest = self.version
             self.log.clear()
+
+    def trim_history(self, keep):
+        """Only so many changes are remembered; a watch that is behind them ends with 410."""
+        with self.lock:
+            if len(self.log) > keep:
+                self.oldest = self.cut_off = self.log[-keep - 1][0]
+                del self.log[:-keep]
+            del self.requests[:-keep]
 
     # --- answers ---
 
@@ -394,8 +404,11 @@ class ApiServer:
         h.stream()
         while not self.stopping.is_set() and time.monotonic() < end:
             with self.changed:
-                new = [e for e in self.log if e[0] > at and e[1] == plural]
+                if at < self.cut_off:
+                    break
+                new = [e for e in self.log[bisect.bisect_right(self.log, at, key=lambda e: e[0]):] if e[1] == plural]
                 if not new:
+                    at = max(at, self.log[-1][0]) if self.log else at
                     self.changed.wait(min(0.2, max(0.01, end - time.monotonic())))
                     continue
             for version, _, kind, tree in new:
@@ -404,4 +417,6 @@ class ApiServer:
                 elif kind == "MODIFIED":  # what a selector does not fit any more
                     h.event("DELETED", tree)
                 at = version
+        if at < self.cut_off:
+            h.event("ERROR", status_tree(410, "Expired", "too old resource version"))
         h.chunk(b"")

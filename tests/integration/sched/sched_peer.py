@@ -170,8 +170,8 @@ class Secret:
 class Cluster:
     """Nodes with cards, and pods, on a stand-in for the API server."""
 
-    def __init__(self, folder):
-        self.api = ApiServer()
+    def __init__(self, folder, api=None):
+        self.api = api or ApiServer()
         self.kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{self.api.port}")
 
     def node(self, name, cards=1, memory=40000, slots=10, **annotations):
