@@ -29,7 +29,7 @@ test-cluster: ## a real kubelet and containerd (root; the first run builds them,
 test-fresh: ## make demo and make test in a bare Debian 12 made by debootstrap (root)
 	@tools/test-fresh
 
-soak: ## ROUNDS random faults against the agent, and the scheduler's model checker (SEED=N: the same dice again)
+soak: ## ROUNDS random faults against the agent; the scheduler's model checker and replicas (SEED=N: the same dice again)
 	@tools/setup build test
 	@tools/build release
 	@tools/soak $(ROUNDS) $(SEED)

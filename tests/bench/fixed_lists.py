@@ -1,0 +1,103 @@
+"""A stand-in for the API server that has its lists ready as bytes, so that what reads them is what takes time: nodes of 9 KB
+with eight cards each, pods of 3 KB. It takes no writes; watches stand open and say nothing."""
+import http.server
+import json
+import socketserver
+import threading
+import urllib.parse
+
+CARDS, MEMORY, SLOTS = 8, 81920, 10
+VERSION = "1000"
+
+
+def node_name(i):
+    return f"node-{i:05d}"
+
+
+def card(node, k):
+    return f"GPU-{node}-{k}"
+
+
+def padding(size, tree):
+    return "x" * max(0, size - len(json.dumps(tree)))
+
+
+def node(i):
+    name = node_name(i)
+    register = [{"id": card(name, k), "index": k, "count": SLOTS, "devmem": MEMORY, "devcore": 100, "type": "NVIDIA A100",
+                 "mode": "hami-core", "health": True, "custominfo": {"binding": "late"}} for k in range(CARDS)]
+    tree = {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(i + 1),
+                         "labels": {f"example.com/label-{k}": "some-value" for k in range(17)},
+                         "annotations": {"hami.io/node-nvidia-register": json.dumps(register)}},
+            "status": {"allocatable": {"nvidia.com/gpu": str(CARDS * SLOTS)}}}
+    size = padding(9000, tree)
+    tree["status"]["images"] = [{"names": [f"registry.example.com/{k}:{size[:len(size) // 20]}"]} for k in range(20)]
+    return tree
+
+
+def pod(i, on, share):
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"} if share else {"cpu": "1"}
+    marks = {"hami.io/vgpu-node": on, "hami.io/vgpu-time": "1", "hami.io/bind-phase": "success",
+             "hami.io/vgpu-devices-allocated": f"{card(on, i % CARDS)},NVIDIA,1000,1:;"} if share else {}
+    tree = {"metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i}", "resourceVersion": str(i + 1),
+                         "labels": {"app": "a"}, "annotations": marks},
+            "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
+            "status": {"phase": "Running"}}
+    tree["spec"]["containers"][0]["env"] = [{"name": "FILL", "value": padding(2900, tree)}]
+    return tree
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *args):  # noqa: A002 (its name)
+        pass
+
+    def do_GET(self):  # noqa: N802
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        if query.get("watch"):
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.flush()
+            self.server.stopping.wait(float(query.get("timeoutSeconds", 600)))
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        self.server.asked.append(self.path)
+        page = self.server.page(url.path.rsplit("/", 1)[1], int(query.get("continue", 0)), int(query.get("limit", 0)) or 1 << 30)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+
+class FixedLists(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+
+    def __init__(self, nodes, pods, shares):
+        """The first `shares` pods have a share each, spread over the nodes."""
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.items = {"nodes": [json.dumps(node(i)).encode() for i in range(nodes)],
+                      "pods": [json.dumps(pod(i, node_name(i % nodes), i < shares)).encode() for i in range(pods)]}
+        self.pages, self.asked, self.stopping = {}, [], threading.Event()
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def page(self, plural, first, limit):
+        """Made once: after the first who reads them all, nothing is made any more."""
+        if (plural, first, limit) not in self.pages:
+            items = self.items.get(plural, [])
+            meta = {"resourceVersion": VERSION}
+            if first + limit < len(items):
+                meta |= {"continue": str(first + limit), "remainingItemCount": len(items) - first - limit}
+            head = json.dumps({"kind": "List", "apiVersion": "v1", "metadata": meta})[:-1]
+            self.pages[plural, first, limit] = head.encode() + b', "items": [' + b",".join(items[first:first + limit]) + b"]}"
+        return self.pages[plural, first, limit]
+
+    def end(self):
+        self.stopping.set()
+        self.shutdown()
+        self.server_close()
