@@ -393,6 +393,9 @@ class ApiServer:
         wanted = (term.partition("=") for term in filter(None, query.get("labelSelector", "").split(",")))
         return all(labels.get(key) == value for key, _, value in wanted)
 
+    def before_telling(self, plural):
+        """Of each watch, when it has something to tell: a test's own may take its time."""
+
     def watch(self, h, plural):
         query = h.request_seen.query
         at, end = int(query["resourceVersion"]), time.monotonic() + float(query["timeoutSeconds"])
@@ -411,6 +414,7 @@ class ApiServer:
                     at = max(at, self.log[-1][0]) if self.log else at
                     self.changed.wait(min(0.2, max(0.01, end - time.monotonic())))
                     continue
+            self.before_telling(plural)
             for version, _, kind, tree in new:
                 if kind == "BOOKMARK" or self.selected(query, tree):
                     h.event(kind, tree)

@@ -66,7 +66,8 @@ class Recount:
 
 
 class CountingApi(ApiServer):
-    """Counts all cards anew after each Binding, before anything else is changed; some Bindings take long to get here."""
+    """Counts all cards anew after each Binding, before anything else is changed. Some Bindings take long to get here, and some
+    of what the watches tell long to get there."""
 
     def __init__(self, dice):
         self.dice, self.recount, self.bound, self.wrong = dice, None, 0, []
@@ -76,6 +77,10 @@ class CountingApi(ApiServer):
         if h.path.endswith("/binding") and self.dice.random() < 0.3:
             time.sleep(0.2 * self.dice.random())
         super().answer(h)
+
+    def before_telling(self, plural):
+        if plural == "pods" and self.dice.random() < 0.05:
+            self.stopping.wait(self.dice.random())
 
     def bind(self, binding, tree, namespace, name):
         answer = super().bind(binding, tree, namespace, name)
@@ -150,6 +155,7 @@ class World:
                 "metadata": {"name": f"s{i}", "labels": {"app.kubernetes.io/component": "hami-scheduler"}}, "spec": {}})
             self.replicas.append(Replica(build, folder, f"s{i}", flags))
         self.last_good = self.replicas[0]
+        ClassicAgent(self.api)
 
     def down(self):
         for r in self.replicas:
@@ -203,6 +209,23 @@ class World:
                 yield f"{uuid}: {MEMORY - mib + more} MiB, {MEMORY - mib} being free: {answer}"
 
 
+class ClassicAgent(threading.Thread):
+    """As HAMi's plugin: once the pod that a node's lock names is bound there, the lock goes."""
+
+    def __init__(self, api):
+        super().__init__(daemon=True)
+        self.api = api
+        self.start()
+
+    def run(self):
+        while not self.api.stopping.wait(0.05):
+            with self.api.lock:
+                lock = self.api.objects["nodes", None, CLASSIC]["metadata"]["annotations"].get(LOCK)
+                holder = lock and self.api.objects.get(("pods", "default", lock.split(",")[2]))
+                if holder and holder["spec"].get("nodeName") == CLASSIC:
+                    self.api.edit("nodes", None, CLASSIC, metadata={"annotations": {LOCK: None}})
+
+
 class Client(threading.Thread):
     """Makes pods, has them placed, ends them; one after the other. What it was told falsely is noted."""
 
@@ -210,6 +233,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.world, self.number, self.dice = world, number, random.Random(seed)
         self.made, self.mine, self.stopping, self.wrong, self.broke = 0, [], threading.Event(), [], None
+        self.heard = None
 
     def run(self):
         try:
@@ -230,8 +254,9 @@ class Client(threading.Thread):
                    nvidia_com__gpucores=dice.choice((0, 5, 10)))
         tree["metadata"]["uid"] = f"uid-{name}-{self.made}"
         tree = api.put_tree("pods", "default", {**tree, "status": {"phase": "Pending"}})
-        while not self.stopping.wait(0.05 * dice.random()):
-            answer = world.ask_any(lambda r: r.filter(tree, world.nodes), dice)
+        # A Binding whose sender went away may arrive late: kube-scheduler sees in its cache that a pod is bound.
+        while not self.stopping.wait(0.05 * dice.random()) and not api.state(name)["spec"].get("nodeName"):
+            answer = self.heard = world.ask_any(lambda r: r.filter(tree, world.nodes), dice)
             if answer is None or answer["Error"]:
                 continue
             if not answer["NodeNames"]:
@@ -242,8 +267,6 @@ class Client(threading.Thread):
                 continue  # another of kube-scheduler's checks said no
             node = answer["NodeNames"][0]
             self.bind(tree, node)
-            if api.state(name)["spec"].get("nodeName"):
-                break
         with api.lock:
             if api.state(name)["spec"].get("nodeName"):
                 self.mine.append(name)
@@ -257,8 +280,6 @@ class Client(threading.Thread):
         is_on = world.api.state(name)["spec"].get("nodeName")
         if answer is not None and answer["Error"] == "" and is_on != node:
             self.wrong.append(f"{where.name} says that {name} is bound to {node}; it is on {is_on}")
-        if is_on == CLASSIC:  # what its agent does
-            world.api.edit("nodes", None, CLASSIC, metadata={"annotations": {LOCK: None}})
 
     def end_one(self):
         """False: there is none."""

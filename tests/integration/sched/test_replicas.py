@@ -58,8 +58,11 @@ def with_clients(world, clients, seconds, trouble, waits):
         while time.monotonic() < end:
             trouble.one()
             begun, before = time.monotonic(), world.api.bound
-            wait_until(f"{BETWEEN} pods are placed after {trouble.done}", 120, lambda: world.api.bound >= before + BETWEEN
-                       or world.api.wrong or any(c.broke or c.wrong for c in clients))
+            try:
+                wait_until(f"{BETWEEN} pods are placed after {trouble.done}", 120, lambda: world.api.bound >= before + BETWEEN
+                           or world.api.wrong or any(c.broke or c.wrong for c in clients))
+            except AssertionError as e:
+                raise AssertionError(f"{e}; last heard: {[c.heard for c in clients]}") from None
             waits.append(time.monotonic() - begun)
             world.api.trim_history(5000)
             assert not world.api.wrong, world.api.wrong[0]
