@@ -379,7 +379,7 @@ class ApiServer:
 
     @staticmethod
     def selected(query, tree):
-        """labelSelector k=v, and fieldSelector as our programs use it: metadata.name=..., spec.nodeName=..., status.phase!=..."""
+        """labelSelector k=v, others are not looked at; fieldSelector as our programs use it: metadata.name=..., status.phase!=..."""
         for term in filter(None, query.get("fieldSelector", "").split(",")):
             path, _, want = term.partition("=")
             unequal = path.endswith("!")
@@ -390,7 +390,7 @@ class ApiServer:
             if (value == want) == unequal:
                 return False
         labels = tree["metadata"].get("labels") or {}
-        wanted = (term.partition("=") for term in filter(None, query.get("labelSelector", "").split(",")))
+        wanted = (term.partition("=") for term in query.get("labelSelector", "").split(",") if "=" in term)
         return all(labels.get(key) == value for key, _, value in wanted)
 
     def before_telling(self, plural):
