@@ -79,8 +79,8 @@ class CountingApi(ApiServer):
         super().answer(h)
 
     def before_telling(self, plural):
-        if plural == "pods" and self.dice.random() < 0.05:
-            self.stopping.wait(self.dice.random())
+        if plural == "pods" and self.dice.random() < 0.1:
+            self.stopping.wait(1.5 * self.dice.random())
 
     def bind(self, binding, tree, namespace, name):
         answer = super().bind(binding, tree, namespace, name)
