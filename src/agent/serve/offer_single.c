@@ -31,6 +31,7 @@ static int take(struct offer *o, const struct fleet *f, struct hm_err *e)
 		return -e->code;
 	s->now = next;
 	s->class.ids_are_held = next->class->ids_are_held;
+	s->class.others_start = next->class->others_start;
 	s->class.allocate_wait_ms = next->class->allocate_wait_ms;
 	return 0;
 }
@@ -44,6 +45,12 @@ static int prefer(struct offer *o, const struct dp_preferred_request *req, const
 		  struct hm_err *e)
 {
 	return now_of(o)->class->prefer(now_of(o), req, out, count, e);
+}
+
+static void call(struct offer *o)
+{
+	if (now_of(o)->class->call != NULL)
+		now_of(o)->class->call(now_of(o));
 }
 
 static int claim(struct offer *o, const char *const *ids, size_t count, uint64_t number, struct claim *out,
@@ -86,6 +93,7 @@ static const struct offer_class single_class = {
 	.take = take,
 	.list = list,
 	.prefer = prefer,
+	.call = call,
 	.claim = claim,
 	.start = start,
 	.answered = answered,
