@@ -45,7 +45,8 @@ static void take(struct cluster *c, const struct cJSON *tree)
 	if (node_read(tree, &nodes, cluster_texts(c), &n, &e) == 0)
 		CHECK(cluster_put_node(c, n, &e) == 0);
 	(void)node_read_print(tree, &nodes);
-	(void)kube_lease_read(tree, &lease, &e);
+	if (kube_lease_read(tree, &lease, &e) < 0)
+		CHECK(e.code != 0);
 	(void)lock_says(pod_annotation(tree, "hami.io/mutex.lock"), "ns", "p", 1787293239, 300000);
 	take_pod(c, tree);
 }

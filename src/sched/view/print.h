@@ -2,6 +2,7 @@
 #ifndef HM_SCHED_VIEW_PRINT_H
 #define HM_SCHED_VIEW_PRINT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define PRINT_BEGIN UINT64_C(14695981039346656037)
