@@ -30,19 +30,19 @@ struct w_ask {
 
 struct w_share {
 	int container;
-	char uuid[24];
+	char uuid[40];
 	int memory, cores;
 	int start, size; /* of a MIG instance; size 0: none */
 };
 
 struct w_card {
-	char uuid[24];
+	char uuid[40];
 	bool present, healthy, cut, cordoned;
 	int count, memory, cores, numa;
 };
 
 struct w_node {
-	char name[16];
+	char name[24];
 	bool present;
 	struct w_card cards[W_CARDS];
 };
