@@ -45,6 +45,8 @@ size_t signature_keys_count(const struct signature_keys *k);
 /* A key file has been there since the folder was opened, be it one that cannot be read: from then on what is not signed
  * is not to be trusted, also when the folder is empty again. */
 bool signature_keys_are_wanted(const struct signature_keys *k);
+/* A signature that was accepted earlier is known: there were keys, and what is not signed is not to be trusted. */
+void signature_keys_want(struct signature_keys *k);
 
 /* 0: one of the keys made this signature of this placement. Else -HM_ENOTFOUND (there is none: NULL or ""), -HM_EPROTO
  * (not of the form above), -HM_EUNSUPPORTED (a later version), -HM_EPERM (unknown key, or made of another placement),

@@ -204,6 +204,11 @@ bool signature_keys_are_wanted(const struct signature_keys *k)
 	return k->wanted;
 }
 
+void signature_keys_want(struct signature_keys *k)
+{
+	k->wanted = true;
+}
+
 const struct signature_key *signature_keys_find(const struct signature_keys *k, const char *id)
 {
 	for (size_t i = 0; i < k->count; i++) {

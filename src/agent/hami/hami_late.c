@@ -69,11 +69,15 @@ static const char *pinned_signature(const struct hami_late *h, const char *uid)
 static bool is_signature_wanted(const struct hami_late *h)
 {
 	struct hm_err why;
+	int r;
 
 	if (h->config.keys == NULL)
 		return false;
-	if (signature_keys_refresh(h->config.keys, &why) < 0)
+	r = signature_keys_refresh(h->config.keys, &why);
+	if (r < 0)
 		log_warn("the keys of signatures cannot be read again; the ones read before count", KV_ERR(&why));
+	else if (r > 0)
+		log_info("the keys of signatures have changed", KV_U64("keys", signature_keys_count(h->config.keys)));
 	return signature_keys_are_wanted(h->config.keys);
 }
 
@@ -379,6 +383,9 @@ int hami_late_new(const struct hami_late_config *config, struct hami_late **out,
 	if (h == NULL)
 		return hm_err_set(e, HM_ENOMEM, "late binding");
 	h->config = *config;
+	for (size_t i = 0; config->keys != NULL && i < claims_count(config->claims); i++)
+		if (claims_at(config->claims, i)->signature[0] != '\0')
+			signature_keys_want(config->keys);
 	*out = h;
 	return 0;
 }

@@ -2,8 +2,8 @@
  * watch, to what the scheduler's annotation gives it. Nothing is guessed and nothing waits: what is not known yet is an
  * error that the kubelet tries again after.
  *
- *  - The pod by UID; its annotation must name our node and, as soon as there is a key, be signed. The first signature
- *    that is accepted is the pod's for good: a later one is refused.
+ *  - The pod by UID; its annotation must name our node and, as soon as there is a key or a claim that a key was once
+ *    there for, be signed. The first signature that is accepted is the pod's for good: a later one is refused.
  *  - The annotation decides the card; the kubelet's ids are counters. Where they name other cards it is counted.
  *  - A container that was started before keeps what it had, also while the API server is away.
  *  - Where the checkpoint cannot be read the kubelet's list of pods counts, unless an init container, which is on no

@@ -23,19 +23,34 @@ struct hami_pods {
 	struct lock_release *lock;
 };
 
+static bool names_keys(const struct agent_options *o)
+{
+	return o->signature_keys != NULL && o->signature_keys[0] != '\0';
+}
+
 static int open_keys(const struct agent_options *o, struct signature_keys **out, struct hm_err *e)
 {
-	bool named = o->signature_keys != NULL && o->signature_keys[0] != '\0';
-
-	if (!named || strcmp(o->signature, "off") == 0) {
-		log_info("placements are taken unsigned: whoever may write a pod's annotations says what it gets",
-			 KV("why", named ? "--signature=off" : "no --signature-keys"));
+	if (!names_keys(o) || strcmp(o->signature, "off") == 0)
 		return 0;
-	}
-	if (signature_keys_open(o->signature_keys, out, e) < 0)
-		return hm_err_wrap(e, "--signature-keys");
-	log_info("placements are to be signed", KV_U64("keys", signature_keys_count(*out)), KV("mode", o->signature));
-	return 0;
+	return signature_keys_open(o->signature_keys, out, e) < 0 ? hm_err_wrap(e, "--signature-keys") : 0;
+}
+
+/* Behind hami_late_new, which may want keys for what earlier ones signed. */
+static void say_keys(const struct agent_options *o, const struct signature_keys *keys)
+{
+	static const char unsigned_ones[] =
+		"placements are taken unsigned: whoever may write a pod's annotations says what it gets";
+
+	if (keys == NULL)
+		log_info(unsigned_ones, KV("why", names_keys(o) ? "--signature=off" : "no --signature-keys"));
+	else if (!signature_keys_are_wanted(keys))
+		log_warn(unsigned_ones, KV("why", "no key in the folder yet"), KV("folder", o->signature_keys));
+	else if (signature_keys_count(keys) == 0)
+		log_warn("placements are to be signed, and there is no key to check them with",
+			 KV("folder", o->signature_keys), KV("mode", o->signature));
+	else
+		log_info("placements are to be signed", KV_U64("keys", signature_keys_count(keys)),
+			 KV("mode", o->signature));
 }
 
 static int make_late(struct hami_pods *p, const struct hami_pods_config *c, struct hm_err *e)
@@ -94,7 +109,10 @@ static int make(struct hami_pods *p, const struct hami_pods_config *c, struct hm
 	if (pod_finish_new(&finish, &p->finish, e) < 0 || lock_release_new(&lock, &p->lock, e) < 0 ||
 	    pod_lookup_new(kube_client_loop(client), c->paths->pod_resources.s, resource, &p->lookup, e) < 0)
 		return -e->code;
-	return make_late(p, c, e) < 0 ? -e->code : make_classic(p, c, e);
+	if (make_late(p, c, e) < 0)
+		return -e->code;
+	say_keys(c->options, p->keys);
+	return make_classic(p, c, e);
 }
 
 static void rebuild(struct hami_pods *p)

@@ -247,6 +247,7 @@ static void add_pods(const struct metrics_sources *s, struct str *out)
 	hami_pods_stats(s->pods, &stats);
 	prom_add(out, metrics_begin(out, METRIC_PODS), NULL, stats.pods.pods);
 	add_late(&stats.late, out);
+	prom_add(out, metrics_begin(out, METRIC_SIGNATURE_KEYS), NULL, stats.signature_keys);
 	add_classic(&stats.classic, out);
 	f = metrics_begin(out, METRIC_POD_PATCHES);
 	prom_add(out, f, PROM_LABELS({ "result", "ok" }), stats.finish.patches);

@@ -277,6 +277,31 @@ def test_only_what_our_scheduler_signed_starts(node, signing):
     wait_until("refused", 15, lambda: "is another than the one" in node.container("signed").get("message", ""))
 
 
+def test_keys_that_go_away_while_nobody_looks(node, signing):
+    """What was signed says that there were keys. When nothing of it is left an empty folder is what it is: no protection, said."""
+    a, _ = node.uuids()
+    keys = node.folder / "keys"
+    node.run(signing(node.bind(Pod.one("vouched", hold(mib=1), restart="Always"), [[(a, 700, 0)]])))
+    node.wait_running(["vouched"], seconds=20)
+    assert metric(node, "hami_agent_signature_keys") == 1
+    (keys / "2026-11").unlink()
+    restart_agent(node, f"--signature-keys={keys}")
+    assert metric(node, "hami_agent_signature_keys") == 0
+    assert "there is no key to check them with" in node.agent_log.read_text()
+    node.place(Pod.one("nobodys", hold(mib=1)), [[(a, 700, 0)]])
+    wait_until("refused", 15, lambda: node.annotations("nobodys")[PHASE] == "failed")
+    node.kill_container("vouched")
+    wait_until("started again", 30, lambda: node.restarts("vouched") >= 1 and node.phase("vouched") == "Running")
+    node.delete("vouched", "nobodys")
+    wait_until("nothing signed is left", 30, lambda: not claims_of(node, "vouched"))
+    assert "no key in the folder yet" not in node.agent_log.read_text()
+    restart_agent(node, f"--signature-keys={keys}")
+    (line,) = [line for line in node.agent_log.read_text().splitlines() if "no key in the folder yet" in line]
+    assert "placements are taken unsigned" in line and " WARN " in line
+    node.place(Pod.one("anybodys", hold(mib=1), restart="Always"), [[(a, 700, 0)]])
+    node.wait_running(["anybodys"], seconds=20)
+
+
 def test_pods_that_ran_before_the_first_key(node):
     """What --signature=warn is for: they go on, over restarts of theirs and of the agent. Required, the next start is refused."""
     a, b = node.uuids()

@@ -247,26 +247,30 @@ static void open_keys(void)
 	assert_int_equal(signature_keys_open(temp_path("keys"), &w.keys, &e), 0);
 }
 
-static void begin_with_keys(bool warn)
+/* As after a restart of the agent, with w.keys. */
+static void start_late_again(bool warn)
 {
-	const struct hami_late_config config = { .signature_warn = warn };
-	struct signature_keys *keys;
-
-	begin(&config);
-	hami_late_free(w.late);
-	open_keys();
-	keys = w.keys;
 	const struct hami_late_config with = { .node = "node-1",
 					       .resource = "nvidia.com/gpu",
 					       .pods = w.pods,
 					       .claims = w.claims,
 					       .checkpoint = w.checkpoint,
 					       .finish = w.finish,
-					       .keys = keys,
+					       .keys = w.keys,
 					       .signature_warn = warn };
 	struct hm_err e;
 
+	hami_late_free(w.late);
 	assert_int_equal(hami_late_new(&with, &w.late, &e), 0);
+}
+
+static void begin_with_keys(bool warn)
+{
+	const struct hami_late_config config = { .signature_warn = warn };
+
+	begin(&config);
+	open_keys();
+	start_late_again(warn);
 }
 
 #define SIGNATURE(text) ALLOCATING ",'hami.io/vgpu-signature':'" text "'"
@@ -324,18 +328,9 @@ static void keys_that_come_later(void **state)
 
 		begin_with_keys(false);
 		signature_keys_free(w.keys);
-		hami_late_free(w.late);
 		assert_int_equal(unlink(temp_path("keys/one")), 0);
 		assert_int_equal(signature_keys_open(temp_path("keys"), &w.keys, &e), 0);
-		const struct hami_late_config with = { .node = "node-1",
-						       .resource = "nvidia.com/gpu",
-						       .pods = w.pods,
-						       .claims = w.claims,
-						       .checkpoint = w.checkpoint,
-						       .finish = w.finish,
-						       .keys = w.keys };
-
-		assert_int_equal(hami_late_new(&with, &w.late, &e), 0);
+		start_late_again(false);
 		tell_pod("s", "1", "Pending", SIGNED_TEXT, ALLOCATING);
 		assert_true(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")));
 		temp_write("keys/one", files[i]);
@@ -344,6 +339,33 @@ static void keys_that_come_later(void **state)
 		assert_int_equal(unlink(temp_path("keys/one")), 0);
 		assert_int_equal(start("s", &e), -HM_EINVAL);
 		assert_int_equal(stats().refused[HAMI_NOT_SIGNED], 2);
+		end();
+	}
+}
+
+/* The agent starts again with a folder that is empty: a claim's signature says that there were keys. */
+static void keys_that_have_gone(void **state)
+{
+	static const struct {
+		const char *signature;
+		int want;
+	} rows[] = { { "", 0 }, { SIGNED, -HM_EINVAL } };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		const struct hami_late_config none = { 0 };
+		struct claim c = make_claim(6, "uid-first", "hami.io/vgpu=v.6", "A-9", NULL);
+		struct hm_err e;
+
+		begin(&none);
+		snprintf(c.signature, sizeof c.signature, "%s", rows[i].signature);
+		put_claim(w.claims, c);
+		mkdir(temp_path("keys"), 0755);
+		assert_int_equal(signature_keys_open(temp_path("keys"), &w.keys, &e), 0);
+		start_late_again(false);
+		tell_pod("s", "1", "Pending", SIGNED_TEXT, ALLOCATING);
+		assert_int_equal(hami_late_trusts(w.late, pods_find(w.pods, "uid-s")), rows[i].want == 0);
+		assert_int_equal(start("s", &e), rows[i].want);
 		end();
 	}
 }
@@ -391,6 +413,7 @@ int main(void)
 		TEST(a_signed_placement_is_pinned),
 		TEST(a_text_changed_under_the_pinned_signature),
 		TEST(keys_that_come_later),
+		TEST(keys_that_have_gone),
 		TEST(what_is_not_signed),
 	};
 

@@ -308,6 +308,8 @@ static void spy_free(struct offer *o)
 }
 
 /* Without names of members: one that is added does not compile here until it is looked at below. */
+_Static_assert(offsetof(struct offer_class, free) + sizeof(void *) == sizeof(struct offer_class),
+	       "a member behind free");
 static const struct offer_class spies[2] = {
 	{ "whole", false, true, 7, spy_take, spy_list, spy_prefer, spy_call, spy_claim, spy_answered, spy_start,
 	  spy_started, spy_free },
