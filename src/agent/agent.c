@@ -134,6 +134,13 @@ static void on_started(void *arg)
 	pod_names_want(a->names);
 }
 
+static enum pod_life on_life(void *arg, const struct claim *c)
+{
+	struct agent *a = arg;
+
+	return pod_names_life(a->names, c);
+}
+
 /* ---- the configuration */
 
 /* Sizes are those of new containers: a running one keeps what its claim says. */
@@ -248,6 +255,7 @@ static int make_offers(struct agent *a, struct hm_err *e)
 					      .cards = a->cards,
 					      .started_ms = a->started_ms,
 					      .started = on_started,
+					      .life = on_life,
 					      .registered = on_registered,
 					      .restart = on_restart,
 					      .arg = a };

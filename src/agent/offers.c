@@ -63,6 +63,8 @@ static int make(struct offers *o, struct hm_err *e)
 						       .pending = c->pending,
 						       .edits = c->edits,
 						       .started = c->started,
+						       .life = c->life,
+						       .cluster = c->cluster,
 						       .arg = c->arg },
 					  .socket = HM_PLUGIN_SOCKET,
 					  .started_ms = c->started_ms,

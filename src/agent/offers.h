@@ -30,8 +30,9 @@ struct offers_config {
 	struct cluster *cluster;
 	struct worker *worker;
 	struct cards *cards;
-	uint64_t started_ms;           /* as registrar_config's */
-	void (*started)(void *arg);    /* as service_config's */
+	uint64_t started_ms;        /* as registrar_config's */
+	void (*started)(void *arg); /* as service_config's, and the next */
+	enum pod_life (*life)(void *arg, const struct claim *c);
 	void (*registered)(void *arg); /* the kubelet took a registration */
 	void (*restart)(void *arg);    /* as hami_mode_config's */
 	void *arg;

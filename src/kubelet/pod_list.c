@@ -26,11 +26,11 @@ static int keep_container(struct pod_list *l, const char *resource, const V1__Po
 	size_t n = count_ids(resource, k), at = 0;
 	hm_auto_heap const char **ids = NULL;
 
-	if (n == 0)
-		return 0;
 	if (!pb_name_ok(pod->name) || !pb_name_ok(pod->namespace_) || !pb_name_ok(k->name))
-		return hm_err_set(e, HM_EPROTO, "a name is not 1 to %d printable characters", PB_MAX_NAME_BYTES);
-	ids = calloc(n, sizeof *ids);
+		return n == 0 ? 0
+			      : hm_err_set(e, HM_EPROTO, "a name is not 1 to %d printable characters",
+					   PB_MAX_NAME_BYTES);
+	ids = calloc(n + 1, sizeof *ids);
 	if (ids == NULL)
 		return hm_err_set(e, HM_ENOMEM, "%zu ids", n);
 	for (size_t i = 0; i < k->n_devices; i++) {
@@ -60,6 +60,8 @@ static bool stood_before(const V1__ContainerResources *k, size_t at)
 
 static int keep_all(struct pod_list *l, const V1__PodResources *pod, const V1__ContainerResources *k, struct hm_err *e)
 {
+	if (k->n_devices == 0)
+		return keep_container(l, "", pod, k, e);
 	for (size_t i = 0; i < k->n_devices; i++)
 		if (!stood_before(k, i) && keep_container(l, k->devices[i]->resource_name, pod, k, e) == -HM_ENOMEM)
 			return -HM_ENOMEM;

@@ -8,11 +8,12 @@
 
 struct pod_list {
 	void *message;                              /* what the texts point into */
-	struct pod_resources_container *containers; /* that hold devices of the resource, one entry each (of each) */
+	struct pod_resources_container *containers; /* as pod_resources_list tells them */
 	size_t count, cap;
 };
 
-/* `resource` NULL: each resource of a container is an entry, and those whose names or ids are not acceptable, which may
+/* A container without devices of the resource is an entry without ids, where its names are acceptable. `resource` NULL:
+ * each resource of a container is an entry, and those whose names or ids are not acceptable, which may
  * be another plugin's, are left out instead of refused. Fills *out, which is empty; freed with pod_list_fini on failure
  * too. */
 int pod_list_read(const void *bytes, size_t n, const char *resource, struct pod_list *out,

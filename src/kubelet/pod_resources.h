@@ -11,15 +11,15 @@
 
 struct pod_resources_container {
 	const char *pod_namespace, *pod, *container;
-	const char *const *ids; /* of the asked resource */
+	const char *const *ids; /* of the asked resource; none: the container is there, and holds nothing of it */
 	size_t id_count;
 };
 
 struct pod_resources_call;
 
-/* List, keeping the containers that hold devices of `resource` (NULL: of any, an entry for each). done runs once from
- * the loop: e NULL and the list (valid until it returns), or the error. -HM_EAGAIN where the kubelet's rate limit
- * refused. The call may be freed inside. */
+/* List: an entry for each container with its devices of `resource` (NULL: of any, an entry for each resource). done
+ * runs once from the loop: e NULL and the list (valid until it returns), or the error. -HM_EAGAIN where the kubelet's
+ * rate limit refused. The call may be freed inside. */
 int pod_resources_list(struct loop *l, const char *socket_path, const char *resource,
 		       void (*done)(void *arg, const struct pod_resources_container *containers, size_t count,
 				    const struct hm_err *e),

@@ -226,7 +226,7 @@ def serve_list(path, answer):
     return grpc_server(path, "v1.PodResourcesLister", List=(answer, pr.ListPodResourcesRequest, pr.ListPodResourcesResponse))
 
 
-def test_list_joins_a_containers_entries_and_leaves_out_other_resources(short_tmp):
+def test_list_joins_a_containers_entries_and_leaves_out_other_resources_ids(short_tmp):
     answer = pod_resources(
         pr.PodResources(name="late", namespace="default", containers=[
             pr.ContainerResources(name="c", devices=[devices("hami.com/vgpu", "g1::1"), devices("other/x", "o"), devices("hami.com/vgpu", "g1::0")]),
@@ -235,7 +235,7 @@ def test_list_joins_a_containers_entries_and_leaves_out_other_resources(short_tm
         pr.PodResources(name="other", namespace="n", containers=[pr.ContainerResources(name="c", devices=[devices("hami.com/vgpu", "g0::0")])]))
     with serve_list(short_tmp / "k.sock", lambda _r, _c: answer):
         done = program("list", short_tmp / "k.sock", "hami.com/vgpu")
-    assert (done.returncode, done.stdout) == (0, "default/late/c g1::1 g1::0\nn/other/c g0::0\n")
+    assert (done.returncode, done.stdout) == (0, "default/late/c g1::1 g1::0\ndefault/late/none\nn/other/c g0::0\n")
 
 
 @pytest.mark.parametrize("code, text, want", [

@@ -11,6 +11,7 @@ struct named { /* a claim whose pod has a name */
 	uint64_t number;
 	unsigned lists_without; /* in a row */
 	bool was_listed;        /* by the kubelet that runs now */
+	bool was_booked;        /* by it too: with devices of the claim */
 };
 
 struct pod_names {
@@ -23,6 +24,7 @@ struct pod_names {
 	struct named *named;
 	size_t named_count, named_cap;
 	uint64_t empty_since_ms; /* 0: the last list was not empty */
+	bool asked, answered;    /* a list was told or failed; one was told */
 };
 
 static void set_name(struct claims *claims, const struct claim *c, const char *pod_namespace, const char *pod,
@@ -92,6 +94,24 @@ static bool is_listed(const struct claim *c, const struct pod_resources_containe
 	return false;
 }
 
+static bool is_booked(const struct claim *c, const struct pod_resources_container *containers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; is_listed(c, &containers[i], 1) && k < containers[i].id_count; k++)
+			if (claim_has_device(c, containers[i].ids[k]))
+				return true;
+	return false;
+}
+
+static size_t count_holding(const struct pod_resources_container *containers, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += containers[i].id_count > 0;
+	return n;
+}
+
 static struct named state_of(const struct pod_names *n, uint64_t number)
 {
 	for (size_t i = 0; i < n->named_count; i++)
@@ -123,7 +143,8 @@ static void count_missing(struct pod_names *n, const struct pod_resources_contai
 		if (c->pod_name[0] == '\0')
 			continue;
 		if (is_listed(c, containers, count))
-			state = (struct named) { c->number, 0, true };
+			state = (struct named) { c->number, 0, true,
+						 state.was_booked || is_booked(c, containers, count) };
 		else if (is_credible(n, &state, now_ms) && !is_new(c, &state))
 			state.lists_without++;
 		if (!HM_PUSH(next.named, next.named_count, next.named_cap, state))
@@ -139,7 +160,8 @@ void pod_names_take(struct pod_names *n, const struct pod_resources_container *c
 		    uint64_t now_ms)
 {
 	pod_names_apply(n->claims, containers, count);
-	if (count > 0)
+	n->asked = n->answered = true;
+	if (count_holding(containers, count) > 0)
 		n->empty_since_ms = 0;
 	else if (n->empty_since_ms == 0)
 		n->empty_since_ms = HM_MAX(now_ms, (uint64_t)1);
@@ -151,13 +173,18 @@ bool pod_names_is_gone(const struct pod_names *n, uint64_t number)
 	return state_of(n, number).lists_without >= POD_NAMES_GONE_AFTER;
 }
 
-void pod_names_new_kubelet(struct pod_names *n)
+enum pod_life pod_names_life(struct pod_names *n, const struct claim *c)
 {
-	n->named_count = 0;
-	n->empty_since_ms = 0;
-}
+	const struct named state = state_of(n, c->number);
 
-/* ---- asking */
+	if (!n->asked || (n->answered && c->pod_name[0] != '\0'))
+		pod_names_want(n);
+	if (!n->asked)
+		return POD_LIVES;
+	if (!n->answered || c->pod_name[0] == '\0')
+		return POD_UNSEEN;
+	return state.was_booked || state.lists_without >= POD_NAMES_GONE_AFTER ? POD_IS_GONE : POD_LIVES;
+}
 
 static void ask_later(struct pod_names *n)
 {
@@ -168,10 +195,21 @@ static void ask_later(struct pod_names *n)
 	n->again = false;
 }
 
+void pod_names_new_kubelet(struct pod_names *n)
+{
+	pod_resources_free(HM_STEAL(n->call)); /* the former one's */
+	ask_later(n);
+	n->named_count = 0;
+	n->empty_since_ms = 0;
+}
+
+/* ---- asking */
+
 static void on_list(void *arg, const struct pod_resources_container *containers, size_t count, const struct hm_err *e)
 {
 	struct pod_names *n = arg;
 
+	n->asked = true;
 	if (e == NULL) {
 		pod_names_take(n, containers, count, loop_now_ms(n->loop));
 	} else {

@@ -43,10 +43,21 @@ void pod_names_want(struct pod_names *n);
  * known. */
 bool pod_names_is_gone(const struct pod_names *n, uint64_t number);
 
+enum pod_life {
+	POD_IS_GONE,
+	POD_LIVES,  /* or is not known to have ended yet; asking again soon may tell */
+	POD_UNSEEN, /* the kubelet has no list for us, or none that showed the pod's name */
+};
+
+/* Of a claim whose device the kubelet gives to another pod, where nothing better tells: a kubelet that had the device
+ * in its own book as this pod's has freed it, since only a restart loses that book; one that lists the pod without
+ * devices has lost it; a pod that it does not list is gone as above. Asks for a new list. */
+enum pod_life pod_names_life(struct pod_names *n, const struct claim *c);
+
 /* Another kubelet than before may run: what the last one listed says nothing of what this one does not list. */
 void pod_names_new_kubelet(struct pod_names *n);
 
-/* One list, of the containers with devices of ours. */
+/* One list, of all containers. */
 void pod_names_take(struct pod_names *n, const struct pod_resources_container *containers, size_t count,
 		    uint64_t now_ms);
 

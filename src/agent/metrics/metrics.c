@@ -71,6 +71,11 @@ static void add_starts(struct str *out, const struct prom_family *f, const struc
 	prom_add(out, f, PROM_LABELS({ "resource", name }, { "result", "error" }), stats.start_errors);
 }
 
+static void add_unseen(struct str *out, const struct prom_family *f, const struct resource *r, const char *name)
+{
+	prom_add(out, f, PROM_LABELS({ "resource", name }), resource_stats(r).unseen);
+}
+
 static void add_latency(struct str *out, const struct prom_family *f, const struct latency *l, const char *name)
 {
 	static const uint64_t bounds[LATENCY_BOUNDS] = LATENCY_BOUNDS_US;
@@ -104,6 +109,7 @@ static void add_resources(const struct metrics_sources *s, struct str *out)
 		{ METRIC_ALLOCATIONS, add_allocations },
 		{ METRIC_ALLOCATION_ERRORS, add_allocation_errors },
 		{ METRIC_STARTS, add_starts },
+		{ METRIC_UNSEEN, add_unseen },
 		{ METRIC_ALLOCATE_SECONDS, add_allocate_seconds },
 		{ METRIC_START_SECONDS, add_start_seconds },
 	};

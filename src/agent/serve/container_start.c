@@ -4,6 +4,7 @@
 
 #include "agent/claims/prestart.h"
 #include "agent/processes/holders.h"
+#include "agent/processes/sight.h"
 #include "base/log.h"
 #include "contract/host.h"
 #include "core/fmt.h"
@@ -11,30 +12,65 @@
 
 /* /proc is looked through only if a claim of another pod shares a slot. */
 struct lazy_holders {
-	const struct agent_paths *paths;
+	const struct container_start_tools *tools;
 	struct holders *seen;
+	const struct claim *unseen[PRESTART_MAX_TARGETS]; /* nothing tells whether they live */
+	size_t unseen_count;
 };
+
+/* Without hostPID: the kubelet's word. */
+static bool is_alive_unseen(struct lazy_holders *lazy, const struct claim *c)
+{
+	const struct container_start_tools *t = lazy->tools;
+	enum pod_life life = t->life(t->arg, c);
+
+	if (life == POD_UNSEEN && lazy->unseen_count < HM_COUNT(lazy->unseen))
+		lazy->unseen[lazy->unseen_count++] = c;
+	return life == POD_LIVES;
+}
 
 static bool is_alive(const struct claim *c, void *arg)
 {
 	struct lazy_holders *lazy = arg;
+	const struct agent_paths *paths = lazy->tools->binding.paths;
 	struct hm_err e;
 
 	if (lazy->seen == NULL && holders_scan("/proc", &lazy->seen, &e) < 0) {
 		log_warn("cannot see whether a slot's holder lives; taking it for alive", KV_ERR(&e));
 		return true;
 	}
-	return holders_mounted(lazy->seen, agent_path_alloc(lazy->paths, c->number, HM_ALLOC_USAGE).s);
+	if (holders_mounted(lazy->seen, agent_path_alloc(paths, c->number, HM_ALLOC_USAGE).s))
+		return true;
+	return !sight_of_node("/proc", paths->kubelet_socket.s) && is_alive_unseen(lazy, c);
+}
+
+static void say_unseen(const struct lazy_holders *lazy)
+{
+	for (size_t i = 0; i < lazy->unseen_count; i++) {
+		const struct claim *c = lazy->unseen[i];
+
+		log_error("a slot is given out that another pod's container may still use: without hostPID and the "
+			  "kubelet's pod-resources folder nothing tells whether that has ended",
+			  KV("slot", c->devices[0]), KV_U64("number", c->number), KV("pod_uid", c->pod_uid),
+			  KV("container", c->container));
+		cluster_tell_node(lazy->tools->cluster, "Warning", "SlotGivenOutUnseen",
+				  "vGPU %llu of pod %s may still run while its slot %s is given out: give the agent "
+				  "hostPID",
+				  (unsigned long long)c->number, c->pod_uid, c->devices[0]);
+		++*lazy->tools->unseen;
+	}
 }
 
 static int check_holders(const struct container_start_tools *t, const struct prestart_facts *facts,
 			 const char *const *ids, size_t count, const struct prestart_target *targets,
 			 size_t target_count, struct hm_err *e)
 {
-	struct lazy_holders lazy = { t->binding.paths, NULL };
+	struct lazy_holders lazy = { .tools = t };
 	int r = prestart_check_holders(facts, ids, count, targets, target_count, is_alive, &lazy, e);
 
 	holders_free(lazy.seen);
+	if (r == 0)
+		say_unseen(&lazy);
 	return r;
 }
 
@@ -66,7 +102,7 @@ static int start_one(const struct container_start_tools *t, const struct prestar
 	return 0;
 }
 
-/* A start that waits looks every few milliseconds. */
+/* Once for each trouble: a start that waits looks again every SERVICE_LOOK_MS. */
 static void say_trouble(struct hm_err *said, const struct hm_err *why)
 {
 	if (why->code != 0 && strcmp(said->msg, why->msg) != 0)

@@ -155,7 +155,14 @@ static int try_start(struct service *s, const struct dp_container_request *req, 
 {
 	if (need_fleet(s, e) < 0)
 		return -e->code;
-	const struct container_start_tools tools = { tools_of(s), s->config.offer, &s->checkpoint_trouble };
+	const struct container_start_tools tools = { .binding = tools_of(s),
+						     .offer = s->config.offer,
+						     .checkpoint_trouble = &s->checkpoint_trouble,
+						     .life = s->config.life,
+						     .arg = s->config.arg,
+						     .cluster = s->config.cluster,
+						     .unseen = &s->stats.unseen };
+
 	return container_start(&tools, req->ids, req->count, e);
 }
 

@@ -8,6 +8,8 @@
 #include "agent/cards/fleet.h"
 #include "agent/claims/claims.h"
 #include "agent/claims/counter.h"
+#include "agent/cluster/cluster.h"
+#include "agent/cluster/pod_names.h"
 #include "agent/container/binding.h"
 #include "agent/options/options.h"
 #include "agent/options/paths.h"
@@ -34,13 +36,17 @@ struct service_config {
 	struct offer *offer;
 	/* A container may start: its pod's name is worth looking up. */
 	void (*started)(void *arg);
+	/* Whether a claim's pod lives, as far as the kubelet tells. */
+	enum pod_life (*life)(void *arg, const struct claim *c);
 	void *arg;
+	struct cluster *cluster;                      /* hears of slots that are given out unseen */
 	void (*watchers)(void *arg, size_t watchers); /* as dp_handlers' */
 	void *watchers_arg;
 };
 
 struct service_stats {
 	uint64_t allocations, allocate_errors, starts, start_errors;
+	uint64_t unseen; /* starts whose slot another pod's claim holds, nothing telling whether that pod lives */
 	struct latency allocate, start; /* from the call to its answer, waiting included */
 };
 

@@ -1,9 +1,11 @@
 """hami-device-plugin: containers that ended, holders, and an agent that is killed."""
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
+import urllib.request
 
 import grpc
 import pytest
@@ -23,14 +25,66 @@ def test_ended_containers_are_cleaned_up(node, kubelet):
     wait_until("cleaned up", 12, lambda: node.leftovers() == [])
 
 
-def test_without_hostpid_nothing_is_cleaned_up(kubelet, agent, needs_root):
-    """In a pid namespace of its own the agent sees nobody: that is no proof that nobody runs."""
+@pytest.fixture
+def blind(kubelet, agent, needs_root):
+    """A node whose agent is in a pid namespace of its own, as without hostPID."""
     arguments = agent.arguments
     agent.arguments = lambda flags: ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *arguments(flags)]
     kubelet.start()
-    agent.start()
+    agent.start("--metrics-bind-address=127.0.0.1:0")
     kubelet.wait_registered()
     kubelet.devices()
+    return agent
+
+
+def unseen(node):
+    port = re.search(r"serving metrics address=\S+ port=(\d+)", node.log()).group(1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    return int(re.search(r"^hami_agent_unseen_holders_total\{.*\} (\d+)$", text, re.M).group(1))
+
+
+def test_without_hostpid_a_forgotten_pod_keeps_its_slot_while_the_kubelet_lists_it(blind, kubelet):
+    pods = PodResources(blind.folder / "pods.sock")
+    try:
+        pods.pods = [("ns", "old", "c", ids(0, 0))]
+        kubelet.admit("uid-1", "c", ids(0, 0))
+        kubelet.plugin.pre_start(ids(0, 0))
+        wait_until("the name", 5, lambda: blind.names() == {"old"})
+        # It restarts without its checkpoint, and gives the device to the next pod.
+        kubelet.forget("uid-1")
+        kubelet.stop()
+        kubelet.start()
+        kubelet.wait_registered()
+        kubelet.devices()
+        pods.pods = [("ns", "old", "c", []), ("ns", "new", "c", ids(0, 0))]
+        m = number_of(kubelet.admit("uid-2", "c", ids(0, 0)))
+        code, text = code_of(kubelet.plugin.pre_start, ids(0, 0))
+        assert code == "UNAVAILABLE" and "still held by pod ns/old" in text
+        del pods.pods[0]
+        kubelet.plugin.pre_start(ids(0, 0))
+        assert spec_of(blind, m)
+        assert unseen(blind) == 0 and "given out" not in blind.log()
+    finally:
+        pods.stop()
+
+
+def test_without_hostpid_and_the_kubelet_s_list_a_slot_that_is_given_on_is_told(blind, kubelet):
+    kubelet.admit("uid-1", "c", ids(0, 0))
+    kubelet.plugin.pre_start(ids(0, 0))
+    assert unseen(blind) == 0
+    kubelet.forget("uid-1")
+    m = number_of(kubelet.admit("uid-2", "c", ids(0, 0)))
+    kubelet.plugin.pre_start(ids(0, 0))
+    assert spec_of(blind, m)
+    said = [line for line in blind.log().splitlines() if "a slot is given out" in line]
+    assert len(said) == 1 and "uid-1" in said[0] and ids(0, 0)[0] in said[0]
+    assert unseen(blind) == 1
+
+
+def test_without_hostpid_nothing_is_cleaned_up(blind, kubelet):
+    """In a pid namespace of its own the agent sees nobody: that is no proof that nobody runs."""
+    agent = blind
     kubelet.admit("uid-1", "c", ids(0, 0))
     kubelet.plugin.pre_start(ids(0, 0))
     kubelet.forget("uid-1")

@@ -84,6 +84,12 @@ static void on_started(void *arg)
 	started++;
 }
 
+static enum pod_life on_life(void *arg, const struct claim *c)
+{
+	(void)arg, (void)c;
+	return POD_IS_GONE;
+}
+
 static void on_watchers(void *arg, size_t watchers)
 {
 	(void)arg;
@@ -100,6 +106,7 @@ static int make(struct loop *l, struct service **out, struct hm_err *e)
 					       .edits = node.edits,
 					       .offer = offer,
 					       .started = on_started,
+					       .life = on_life,
 					       .watchers = on_watchers };
 
 	return service_new(l, &config, out, e);

@@ -14,19 +14,19 @@ static const char whole[] = "\x0a\x2a\x0a\x01p\x12\x01n\x1a\x1b\x0a\x01"
 			    "ddd\x0a\x13\x0a\x01q\x12\x01n\x1a\x0b\x0a\x01"
 			    "e\x12\x06\x0a\x01r\x12\x01l";
 
-static void only_containers_with_the_resource_are_listed(void **state)
+static void every_container_is_listed_with_its_ids_of_the_resource(void **state)
 {
 	static const struct {
 		const char *resource;
-		size_t count;
-		const char *first, *ids[2];
-		size_t id_count;
+		const char *ids[2];
+		size_t id_counts[3];
 	} rows[] = {
-		{ "r", 2, "c", { "i", "j" }, 2 },
-		{ "s", 1, "c", { "k" }, 1 },
-		{ "t", 0, NULL, { NULL }, 0 },
-		{ "", 0, NULL, { NULL }, 0 },
+		{ "r", { "i", "j" }, { 2, 0, 1 } },
+		{ "s", { "k" }, { 1, 0, 0 } },
+		{ "t", { NULL }, { 0, 0, 0 } },
+		{ "", { NULL }, { 0, 0, 0 } },
 	};
+	static const char *const pods[] = { "p", "p", "q" }, *const names[] = { "c", "ddd", "e" };
 
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
@@ -35,14 +35,14 @@ static void only_containers_with_the_resource_are_listed(void **state)
 
 		if (pod_list_read(whole, sizeof whole - 1, rows[i].resource, &l, &e) < 0)
 			fail_msg("%s", e.msg);
-		assert_int_equal(l.count, rows[i].count);
-		if (l.count == 0)
-			continue;
-		assert_string_equal(l.containers[0].pod, "p");
-		assert_string_equal(l.containers[0].pod_namespace, "n");
-		assert_string_equal(l.containers[0].container, rows[i].first);
-		assert_int_equal(l.containers[0].id_count, rows[i].id_count);
-		for (size_t k = 0; k < rows[i].id_count; k++)
+		assert_int_equal(l.count, 3);
+		for (size_t k = 0; k < 3; k++) {
+			assert_string_equal(l.containers[k].pod, pods[k]);
+			assert_string_equal(l.containers[k].pod_namespace, "n");
+			assert_string_equal(l.containers[k].container, names[k]);
+			assert_int_equal(l.containers[k].id_count, rows[i].id_counts[k]);
+		}
+		for (size_t k = 0; k < rows[i].id_counts[0]; k++)
 			assert_string_equal(l.containers[0].ids[k], rows[i].ids[k]);
 	}
 }
@@ -57,11 +57,13 @@ static void any_resource_is_an_entry_for_each(void **state)
 
 	(void)state;
 	assert_int_equal(pod_list_read(whole, sizeof whole - 1, NULL, &l, &e), 0);
-	assert_int_equal(l.count, 3);
+	assert_int_equal(l.count, 4);
 	assert_int_equal(l.containers[0].id_count, 2);
 	assert_string_equal(l.containers[1].container, "c");
 	assert_string_equal(l.containers[1].ids[0], "k");
-	assert_string_equal(l.containers[2].container, "e");
+	assert_string_equal(l.containers[2].container, "ddd");
+	assert_int_equal(l.containers[2].id_count, 0);
+	assert_string_equal(l.containers[3].container, "e");
 	assert_int_equal(pod_list_read(odd, sizeof odd - 1, NULL, &few, &e), 0);
 	assert_int_equal(few.count, 1);
 	assert_string_equal(few.containers[0].ids[0], "k");
@@ -118,7 +120,7 @@ static void sweep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_containers_with_the_resource_are_listed),
+		cmocka_unit_test(every_container_is_listed_with_its_ids_of_the_resource),
 		cmocka_unit_test(any_resource_is_an_entry_for_each),
 		cmocka_unit_test(bad_answers_say_what_is_bad),
 		cmocka_unit_test(sweep),
