@@ -199,7 +199,7 @@ static int open_state(struct agent *a, struct hm_err *e)
 		return -e->code;
 	if (claims_open(a->paths.claims.s, &a->claims, e) < 0)
 		return -e->code;
-	used = reconcile_max_number(&a->paths);
+	used = reconcile_max_number(&a->paths, a->options->resource_name);
 	used = HM_MAX(used, claims_max_number(a->claims));
 	if (counter_open(a->paths.counter.s, used + 1, &a->counter, e) < 0)
 		return -e->code;
@@ -268,6 +268,7 @@ static int make_watchers(struct agent *a, struct hm_err *e)
 {
 	const char *monitor_dir = a->hook != NULL ? hami_hook_monitor_dir(a->hook) : a->options->hami_monitor_dir;
 	struct reconcile_config reconcile = { .paths = &a->paths,
+					      .resource = a->options->resource_name,
 					      .claims = a->claims,
 					      .counter = a->counter,
 					      .worker = a->worker,

@@ -241,15 +241,50 @@ static int read_entry(const cJSON *entry, struct checkpoint_entry *out, struct h
 	return read_answer(entry, out, e);
 }
 
+/* Which entries are looked at; no member: all, and each must be in order. */
+struct wanted {
+	const char *resource;               /* NULL: of any resource */
+	const struct checkpoint_ours *ours; /* others' may be as they like; NULL: none may */
+};
+
 /* What other plugins let the kubelet keep is their affair, and must not make our own unreadable. */
-static bool is_of_other(const cJSON *entry, const char *resource)
+static const char *resource_of(const cJSON *entry)
 {
 	const cJSON *name = cJSON_GetObjectItemCaseSensitive(entry, "ResourceName");
 
-	return resource != NULL && cJSON_IsString(name) && strcmp(name->valuestring, resource) != 0;
+	return cJSON_IsString(name) ? name->valuestring : NULL;
 }
 
-static int read_entries(const cJSON *root, const char *resource, struct checkpoint *c, struct hm_err *e)
+static bool is_wanted(const struct wanted *w, const cJSON *entry)
+{
+	const char *name = resource_of(entry);
+
+	return w->resource == NULL || name == NULL || strcmp(name, w->resource) == 0;
+}
+
+static bool may_be_odd(const struct wanted *w, const cJSON *entry)
+{
+	const char *name = resource_of(entry);
+
+	return w->ours != NULL && name != NULL && strcmp(name, w->ours->resource) != 0 &&
+	       strncmp(name, w->ours->prefix, strlen(w->ours->prefix)) != 0;
+}
+
+static int add_entry(const struct wanted *w, const cJSON *entry, struct checkpoint *c, struct hm_err *e)
+{
+	struct checkpoint_entry *to = &c->entries[c->count++];
+
+	if (read_entry(entry, to, e) == 0)
+		return 0;
+	if (e->code == HM_ENOMEM || !may_be_odd(w, entry))
+		return hm_err_wrap(e, "entry %zu", c->count - 1);
+	entry_fini(to);
+	*to = (struct checkpoint_entry) { 0 };
+	c->count--;
+	return 0;
+}
+
+static int read_entries(const cJSON *root, const struct wanted *w, struct checkpoint *c, struct hm_err *e)
 {
 	const cJSON *data = member(root, "Data", e), *list, *it;
 	size_t count;
@@ -271,10 +306,8 @@ static int read_entries(const cJSON *root, const char *resource, struct checkpoi
 		return hm_err_set(e, HM_ENOMEM, "%zu entries", count);
 	cJSON_ArrayForEach(it, list)
 	{
-		if (is_of_other(it, resource))
-			continue;
-		if (read_entry(it, &c->entries[c->count++], e) < 0)
-			return hm_err_wrap(e, "entry %zu", c->count - 1);
+		if (is_wanted(w, it) && add_entry(w, it, c, e) < 0)
+			return -e->code;
 	}
 	return 0;
 }
@@ -285,7 +318,7 @@ static bool has_nul(const char *text, size_t n)
 	return memchr(text, '\0', n) != NULL || memmem(text, n, "\\u0000", 6) != NULL;
 }
 
-static int parse(const char *text, size_t n, const char *resource, struct checkpoint **out, struct hm_err *e)
+static int parse(const char *text, size_t n, const struct wanted *w, struct checkpoint **out, struct hm_err *e)
 {
 	hm_auto(cJSON) *root = NULL;
 	hm_auto(checkpoint) *c = NULL;
@@ -301,21 +334,21 @@ static int parse(const char *text, size_t n, const char *resource, struct checkp
 	c = calloc(1, sizeof *c);
 	if (c == NULL)
 		return hm_err_set(e, HM_ENOMEM, "checkpoint");
-	if (read_entries(root, resource, c, e) < 0)
+	if (read_entries(root, w, c, e) < 0)
 		return -e->code;
 	*out = HM_STEAL(c);
 	return 0;
 }
 
-int checkpoint_parse(const char *text, size_t n, const char *resource, struct checkpoint **out, struct hm_err *e)
+static int parse_wrapped(const char *text, size_t n, const struct wanted *w, struct checkpoint **out, struct hm_err *e)
 {
 	struct hm_err own;
 
 	e = e != NULL ? e : &own;
-	return parse(text, n, resource, out, e) < 0 ? hm_err_wrap(e, "kubelet checkpoint") : 0;
+	return parse(text, n, w, out, e) < 0 ? hm_err_wrap(e, "kubelet checkpoint") : 0;
 }
 
-int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e)
+static int read_wanted(const char *path, const struct wanted *w, struct checkpoint **out, struct hm_err *e)
 {
 	hm_auto_str text = { 0 };
 	struct hm_err own;
@@ -323,9 +356,30 @@ int checkpoint_read(const char *path, const char *resource, struct checkpoint **
 	e = e != NULL ? e : &own;
 	if (file_read(path, CHECKPOINT_MAX_BYTES, &text, e) < 0)
 		return hm_err_wrap(e, "kubelet checkpoint");
-	if (checkpoint_parse(str_text(&text), text.n, resource, out, e) < 0)
+	if (parse_wrapped(str_text(&text), text.n, w, out, e) < 0)
 		return hm_err_wrap(e, "read %s", path);
 	return 0;
+}
+
+int checkpoint_parse(const char *text, size_t n, const char *resource, struct checkpoint **out, struct hm_err *e)
+{
+	return parse_wrapped(text, n, &(struct wanted) { .resource = resource }, out, e);
+}
+
+int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e)
+{
+	return read_wanted(path, &(struct wanted) { .resource = resource }, out, e);
+}
+
+int checkpoint_parse_all(const char *text, size_t n, const struct checkpoint_ours *ours, struct checkpoint **out,
+			 struct hm_err *e)
+{
+	return parse_wrapped(text, n, &(struct wanted) { .ours = ours }, out, e);
+}
+
+int checkpoint_read_all(const char *path, const struct checkpoint_ours *ours, struct checkpoint **out, struct hm_err *e)
+{
+	return read_wanted(path, &(struct wanted) { .ours = ours }, out, e);
 }
 
 const char *checkpoint_mount_host(const struct checkpoint_entry *entry, const char *container_path)

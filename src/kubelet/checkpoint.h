@@ -32,6 +32,16 @@ int checkpoint_parse(const char *text, size_t n, const char *resource, struct ch
 		     struct hm_err *e) HM_MUST_USE;
 /* Reads and parses the file. -HM_ENOTFOUND where there is none. */
 int checkpoint_read(const char *path, const char *resource, struct checkpoint **out, struct hm_err *e) HM_MUST_USE;
+
+/* Whose resources are whose: ours is named, or begins so. */
+struct checkpoint_ours {
+	const char *resource, *prefix; /* neither is NULL or "" */
+};
+/* The same of all entries, but one of a resource that is not ours is left out where it cannot be read. */
+int checkpoint_parse_all(const char *text, size_t n, const struct checkpoint_ours *ours, struct checkpoint **out,
+			 struct hm_err *e) HM_MUST_USE;
+int checkpoint_read_all(const char *path, const struct checkpoint_ours *ours, struct checkpoint **out,
+			struct hm_err *e) HM_MUST_USE;
 void checkpoint_free(struct checkpoint *c);
 HM_DEFINE_AUTO(checkpoint, checkpoint_free);
 

@@ -4,13 +4,8 @@
 #include "core/check.h"
 #include "kubelet/checkpoint.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void check(const struct checkpoint *c)
 {
-	hm_auto(checkpoint) *c = NULL;
-	struct hm_err e;
-
-	if (checkpoint_parse((const char *)data, n, NULL, &c, &e) < 0)
-		return 0;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct checkpoint_entry *entry = &c->entries[i], *found;
 		size_t at = 0;
@@ -21,6 +16,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 						 &at);
 		while (found != NULL && found != entry);
 		CHECK(found == entry);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	const struct checkpoint_ours ours = { "hami.com/vgpu", "nvidia.com/mig-" };
+	hm_auto(checkpoint) *strict = NULL;
+	hm_auto(checkpoint) *all = NULL;
+	struct hm_err e;
+
+	if (checkpoint_parse_all((const char *)data, n, &ours, &all, &e) < 0)
+		CHECK(checkpoint_parse((const char *)data, n, NULL, &strict, &e) < 0);
+	else
+		check(all);
+	if (all != NULL && checkpoint_parse((const char *)data, n, NULL, &strict, &e) == 0) {
+		check(strict);
+		CHECK(strict->count == all->count);
 	}
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "agent/processes/sight.h"
 #include "base/array.h"
 #include "base/log.h"
+#include "contract/hami.h"
 #include "contract/host.h"
 #include "contract/names.h"
 #include "core/fmt.h"
@@ -79,21 +80,33 @@ static uint64_t max_listed(const struct checkpoint *c, const char *alloc_dir)
 	return max;
 }
 
-uint64_t reconcile_max_number(const struct agent_paths *p)
+static int read_all(const struct agent_paths *p, const char *resource, struct checkpoint **out, struct hm_err *e)
+{
+	const struct checkpoint_ours ours = { resource, HAMI_RESOURCE_MIG_PREFIX };
+
+	return checkpoint_read_all(p->checkpoint.s, &ours, out, e);
+}
+
+uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource)
 {
 	hm_auto(checkpoint) *checkpoint = NULL;
 	struct numbers found = { 0 };
 	struct hm_err e;
 	uint64_t max = 0;
+	int r;
 
 	collect_all(p, &found);
 	for (size_t i = 0; i < found.count; i++)
 		max = HM_MAX(max, found.items[i]);
 	free(found.items);
-	if (checkpoint_read(p->checkpoint.s, NULL, &checkpoint, &e) == 0) {
+	r = read_all(p, resource, &checkpoint, &e);
+	if (r == 0) {
 		uint64_t listed = max_listed(checkpoint, p->alloc.s);
 
 		max = HM_MAX(max, listed);
+	} else if (r != -HM_ENOTFOUND) {
+		log_warn("the kubelet's checkpoint cannot be read; numbers that it alone keeps may be given again",
+			 KV_ERR(&e));
 	}
 	return max;
 }
@@ -125,7 +138,7 @@ static bool is_listed(const struct reconcile *r, const struct checkpoint *checkp
 static int read_checkpoint(struct reconcile *r, struct checkpoint **out)
 {
 	struct hm_err e;
-	int code = checkpoint_read(r->config.paths->checkpoint.s, NULL, out, &e);
+	int code = read_all(r->config.paths, r->config.resource, out, &e);
 
 	if (code == -HM_ENOTFOUND) {
 		*out = calloc(1, sizeof **out);

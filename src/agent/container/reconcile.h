@@ -25,6 +25,7 @@ enum {
 
 struct reconcile_config {
 	const struct agent_paths *paths;
+	const char *resource; /* as reconcile_max_number's */
 	struct claims *claims;
 	struct counter *counter;
 	struct worker *worker; /* refills the counter */
@@ -41,8 +42,9 @@ int reconcile_new(struct loop *l, const struct reconcile_config *config, struct 
 void reconcile_free(struct reconcile *r);
 HM_DEFINE_AUTO(reconcile, reconcile_free);
 
-/* The largest number that any file or folder of ours, or the checkpoint, carries; 0 if none. For counter_open. */
-uint64_t reconcile_max_number(const struct agent_paths *p);
+/* The largest number that any file or folder of ours, or the checkpoint, carries; 0 if none. For counter_open.
+ * `resource` is ours, as the MIG profiles' are; what the kubelet keeps of others' and cannot be read is nobody's. */
+uint64_t reconcile_max_number(const struct agent_paths *p, const char *resource);
 
 /* Removes what file_replace of a killed agent left in our folders. Before anything is written. */
 void reconcile_remove_temporaries(const struct agent_paths *p);

@@ -81,6 +81,7 @@ static int make(struct reconcile **out, struct hm_err *e)
 {
 	const struct reconcile_config config = {
 		.paths = &node.paths,
+		.resource = "hami.com/vgpu",
 		.claims = node.claims,
 		.counter = node.counter,
 		.pending = node.pending,
@@ -202,6 +203,11 @@ static void until_ended(void)
 
 /* ---- */
 
+/* A device id that is none, of whatever resource. */
+#define ODD(resource)                                                                                                  \
+	"{\"PodUID\":\"p9\",\"ContainerName\":\"c9\",\"ResourceName\":\"" resource                                     \
+	"\",\"DeviceIDs\":{\"0\":[\"a b\"]},\"AllocResp\":null}"
+
 static void a_claim_goes_once_nothing_holds_it(void **state)
 {
 	static const struct {
@@ -221,6 +227,10 @@ static void a_claim_goes_once_nothing_holds_it(void **state)
 		{ ENTRY("p1", "c5", Q(A), NO_CDI), "", false, false, false, false },
 		{ ENTRY("p1", "c5", Q(A), USAGE_5), "", false, false, false, false },
 		{ "", LATE(5), false, false, false, false },
+		{ ODD("other.com/x"), LATE(5), false, false, false, false },
+		{ ODD("other.com/x") "," ENTRY("p1", "c5", Q(A), CDI_5), LATE(5), false, false, false, true },
+		{ ODD("hami.com/vgpu"), LATE(5), false, false, false, true },
+		{ ODD("nvidia.com/mig-1g.5gb"), LATE(5), false, false, false, true },
 	};
 
 	struct hm_err e;
@@ -365,6 +375,8 @@ static void the_largest_number_anywhere_counts(void **state)
 		{ "cdi/hami-vgpu-v.14.json", "", 14 },
 		{ "cdi/hami-vgpu-v.99.jsonx", ENTRY("p", "c", Q(A), CDI_6), 6 },
 		{ "cdi/nvidia-99.json", ENTRY("p", "c", Q(A), CDI_OTHER), 0 },
+		{ NULL, ODD("other.com/x") "," ENTRY("p", "c", Q(A), CDI_6), 6 },
+		{ NULL, ODD("hami.com/vgpu") "," ENTRY("p", "c", Q(A), CDI_6), 0 }, /* said, below */
 		{ "state/claims/99.tmp-1", "", 0 },
 		{ "state/claims/99999999999999999999", "", 0 },
 	};
@@ -377,10 +389,11 @@ static void the_largest_number_anywhere_counts(void **state)
 		if (rows[i].file != NULL)
 			temp_write(rows[i].file, "");
 		write_checkpoint(rows[i].entries);
-		assert_int_equal(reconcile_max_number(&node.paths), rows[i].max);
+		assert_int_equal(reconcile_max_number(&node.paths, "hami.com/vgpu"), rows[i].max);
 		if (rows[i].file != NULL)
 			unlink(temp_path(rows[i].file));
 	}
+	assert_int_equal(fast_said("may be given again"), 1);
 }
 
 static void left_over_files_of_a_write_go(void **state)

@@ -191,6 +191,40 @@ static void anothers_entry_is_not_looked_at(void **state)
 	assert_int_equal(checkpoint_parse(text, sizeof text - 1, NULL, &c, &e), -HM_EPROTO);
 }
 
+/* All entries, and what cannot be read is fatal where it may be ours. */
+static void of_all_entries_anothers_may_be_odd(void **state)
+{
+#define OF(resource, ids, answer)                                                                                      \
+	"{\"PodUID\":\"u\",\"ContainerName\":\"c\",\"ResourceName\":" resource ",\"DeviceIDs\":" ids                   \
+	",\"AllocResp\":" answer "}"
+#define GOOD(resource) OF(resource, "{\"0\":[\"a\"]}", "\"KgMKAXg=\"")
+	static const struct {
+		const char *text;
+		int count; /* or a code */
+	} rows[] = {
+		{ HEAD GOOD("\"ours\"") "," GOOD("\"x/y\"") TAIL, 2 },
+		{ HEAD OF("\"x/y\"", "null", "\"!\"") "," GOOD("\"ours\"") TAIL, 1 },
+		{ HEAD GOOD("\"ours\"") "," OF("\"x/y\"", "{\"0\":[\"a\",\"b c\"]}", "null") TAIL, 1 },
+		{ HEAD OF("\"x/y\"", "{\"0\":[\"a\"]}", "\"KgMKASA=\"") "," GOOD("\"z\"") TAIL, 1 },
+		{ HEAD OF("\"our\"", "7", "null") TAIL, 0 },
+		{ HEAD OF("\"ours\"", "7", "null") "," GOOD("\"x/y\"") TAIL, -HM_EPROTO },
+		{ HEAD OF("\"m/mig-1g\"", "7", "null") TAIL, -HM_EPROTO },
+		{ HEAD OF("7", "{}", "null") TAIL, -HM_EPROTO },
+		{ HEAD "7" TAIL, -HM_EPROTO },
+	};
+	const struct checkpoint_ours ours = { "ours", "m/mig-" };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(checkpoint) *c = NULL;
+		struct hm_err e = { 0 };
+		int r = checkpoint_parse_all(rows[i].text, strlen(rows[i].text), &ours, &c, &e);
+
+		if ((r < 0 ? r : (int)c->count) != rows[i].count)
+			fail_msg("%zu: %d %s", i, r, e.msg);
+	}
+}
+
 /* Cut anywhere, a real file is refused. */
 static void cut(void **state)
 {
@@ -248,6 +282,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(cut),
 		cmocka_unit_test(anothers_entry_is_not_looked_at),
+		cmocka_unit_test(of_all_entries_anothers_may_be_odd),
 		cmocka_unit_test(sweep),
 	};
 
