@@ -10,8 +10,7 @@ bool entry_is_filled(const struct pod_devices *d, size_t entry)
 	return false;
 }
 
-/* The last ";" ends an entry and begins none. */
-static size_t count_written(const struct pod_devices *d)
+size_t entry_order_written(const struct pod_devices *d)
 {
 	return d->entry_count - (d->entry_count > 0 && d->entries[d->entry_count - 1].count == 0);
 }
@@ -20,7 +19,7 @@ static size_t count_written(const struct pod_devices *d)
 static bool by_position(const struct pod_devices *d, const uint32_t *cards, size_t containers, size_t first,
 			size_t *container_of)
 {
-	if (count_written(d) != containers - first)
+	if (entry_order_written(d) != containers - first)
 		return false;
 	for (size_t i = 0; i < d->entry_count; i++) {
 		container_of[i] = first + i;

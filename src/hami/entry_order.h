@@ -20,6 +20,9 @@
 bool entry_order(const struct pod_devices *d, const uint32_t *cards, size_t containers, size_t init_count,
 		 size_t *container_of);
 
+/* How many entries the text has: the last ";" ends one and begins none. */
+size_t entry_order_written(const struct pod_devices *d);
+
 /* An entry with at least one UUID; ",,0,0:" of some old versions is an empty one. */
 bool entry_is_filled(const struct pod_devices *d, size_t entry);
 

@@ -1,29 +1,21 @@
 #include "agent/cluster/entry_map.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "contract/hami.h"
 #include "contract/region_layout.h"
 #include "core/fmt.h"
+#include "hami/entry_order.h"
 
 /* ---- which entry */
-
-static bool is_filled(const struct pod_devices *d, size_t entry)
-{
-	const struct devices_entry *e = &d->entries[entry];
-
-	for (size_t i = 0; i < e->count; i++)
-		if (d->shares[e->first + i].uuid[0] != '\0')
-			return true;
-	return false;
-}
 
 static size_t count_filled(const struct pod_devices *d)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < d->entry_count; i++)
-		count += is_filled(d, i);
+		count += entry_is_filled(d, i);
 	return count;
 }
 
@@ -36,30 +28,14 @@ static size_t count_asking(const struct pod_view *pod)
 	return count;
 }
 
-/* The k-th filled one, which is there. */
-static size_t find_filled(const struct pod_devices *d, size_t k)
+/* All of the pod's containers count: none is taken for one that its scheduler has no entries for. */
+static bool is_in_order(const struct pod_view *pod, const struct pod_devices *d, size_t *container_of)
 {
-	size_t i = 0;
+	uint32_t cards[POD_MAX_CONTAINERS];
 
-	for (;; i++)
-		if (is_filled(d, i) && k-- == 0)
-			return i;
-}
-
-/* The last ";" ends an entry and begins none. */
-static size_t count_written(const struct pod_devices *d)
-{
-	return d->entry_count - (d->entry_count > 0 && d->entries[d->entry_count - 1].count == 0);
-}
-
-static bool fits_by_position(const struct pod_view *pod, const struct pod_devices *d)
-{
-	if (count_written(d) != pod->container_count)
-		return false;
 	for (size_t i = 0; i < pod->container_count; i++)
-		if (is_filled(d, i) && pod->containers[i].gpus == 0)
-			return false;
-	return true;
+		cards[i] = pod->containers[i].gpus;
+	return entry_order(d, cards, pod->container_count, 0, container_of);
 }
 
 static int check_count(const struct pod_devices *d, size_t entry, const struct pod_container *c, struct hm_err *e)
@@ -74,28 +50,24 @@ int entry_map_find(const struct pod_view *pod, const struct pod_devices *devices
 		   struct hm_err *e)
 {
 	const struct pod_container *c = pod_view_container(pod, container);
-	size_t filled = count_filled(devices), asking = count_asking(pod), k = 0;
+	hm_auto_heap size_t *container_of = calloc(devices->entry_count + 1, sizeof *container_of);
 
+	if (container_of == NULL)
+		return hm_err_set(e, HM_ENOMEM, "%zu entries", devices->entry_count);
 	if (c == NULL)
 		return hm_err_set(e, HM_ENOTFOUND, "the pod has no container \"%s\"", container);
 	if (c->gpus == 0)
 		return hm_err_set(e, HM_EINVAL, "container %s asks for no device", container);
-	if (filled == asking) {
-		for (const struct pod_container *before = pod->containers; before < c; before++)
-			k += before->gpus > 0;
-		*entry = find_filled(devices, k);
-		return check_count(devices, *entry, c, e);
-	}
-	*entry = (size_t)(c - pod->containers);
-	if (!fits_by_position(pod, devices))
+	if (!is_in_order(pod, devices, container_of))
 		return hm_err_set(
 			e, HM_EINVAL,
 			"%zu entries with devices (of %zu) fit neither the %zu containers that ask for them nor "
 			"the pod's %zu containers by position",
-			filled, count_written(devices), asking, pod->container_count);
-	if (!is_filled(devices, *entry))
-		return hm_err_set(e, HM_EINVAL, "the scheduler gave container %s nothing", container);
-	return check_count(devices, *entry, c, e);
+			count_filled(devices), entry_order_written(devices), count_asking(pod), pod->container_count);
+	for (*entry = 0; *entry < devices->entry_count; ++*entry)
+		if (entry_is_filled(devices, *entry) && container_of[*entry] == (size_t)(c - pod->containers))
+			return check_count(devices, *entry, c, e);
+	return hm_err_set(e, HM_EINVAL, "the scheduler gave container %s nothing", container);
 }
 
 /* ---- what it amounts to */

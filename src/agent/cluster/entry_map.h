@@ -1,12 +1,7 @@
-/* Which entry of a pod's device text is which container's, and what it amounts to. Exact or refused, never a guess:
- *
- *  - As many filled entries as containers that ask for the resource: the k-th is the k-th container's, init containers
- *    first. True of whole texts and of the short ones of schedulers that leave out empty entries.
- *  - Else by position, where there are as many entries as containers and none is filled whose container asks for
- *    nothing.
- *  - Else refused. So is an entry with another number of devices than its container asks for.
- *
- * An entry without a UUID in it (",,0,0:") is an empty one. Pure. */
+/* Which entry of a pod's device text is which container's, and what it amounts to. Exact or refused, never a guess: by
+ * hami/entry_order.h, for all containers of the pod (a text of HAMi v2.8, which has none for init containers, is
+ * refused where one of those asks for a device), and an entry with another number of devices than its container asks
+ * for is refused. Pure. */
 #ifndef HM_AGENT_CLUSTER_ENTRY_MAP_H
 #define HM_AGENT_CLUSTER_ENTRY_MAP_H
 
@@ -18,7 +13,7 @@
 #include "model/claim_text.h"
 
 /* The entry of this container. -HM_EINVAL says which counts do not fit, -HM_ENOTFOUND that the pod has no such
- * container. */
+ * container, -HM_ENOMEM. */
 int entry_map_find(const struct pod_view *pod, const struct pod_devices *devices, const char *container, size_t *entry,
 		   struct hm_err *e) HM_MUST_USE;
 

@@ -103,6 +103,11 @@ static void entries_that_do_not_fit(void **state)
 		  "1 entries with devices (of 1) fit neither the 2 containers that ask for them nor the pod's 2 "
 		  "containers by position | 1 entries with devices (of 1) fit neither the 2 containers that ask "
 		  "for them nor the pod's 2 containers by position" },
+		/* HAMi v2.8 would mean the second: it wrote none for init containers */
+		{ "i11", ONE,
+		  "1 entries with devices (of 1) fit neither the 2 containers that ask for them nor the pod's 2 "
+		  "containers by position | 1 entries with devices (of 1) fit neither the 2 containers that ask "
+		  "for them nor the pod's 2 containers by position" },
 		{ "2", ONE, "container c0 asks for 2 devices, its entry (number 1) has 1" },
 		{ "1", TWO, "container c0 asks for 1 devices, its entry (number 1) has 2" },
 		{ "12", TWO ONE,
