@@ -1,5 +1,6 @@
 #include "kubelet/checkpoint.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,17 @@ static int read_cdi_names(const V1beta1__ContainerAllocateResponse *m, struct ch
 	return 0;
 }
 
+/* What a folder of ours may be called, and more: --state-dir may have blanks and other alphabets. */
+static bool path_ok(const char *s)
+{
+	size_t n = 0;
+
+	for (; s[n] != '\0'; n++)
+		if (n == PATH_MAX - 1 || (unsigned char)s[n] < ' ' || s[n] == 0x7f)
+			return false;
+	return n > 0;
+}
+
 static int read_mounts(const V1beta1__ContainerAllocateResponse *m, struct checkpoint_entry *out, struct hm_err *e)
 {
 	if (m->n_mounts > PB_MAX_IDS)
@@ -194,7 +206,7 @@ static int read_mounts(const V1beta1__ContainerAllocateResponse *m, struct check
 	for (size_t i = 0; i < m->n_mounts; i++) {
 		struct checkpoint_mount *to = &out->mounts[out->mount_count];
 
-		if (!pb_name_ok(m->mounts[i]->container_path) || !pb_name_ok(m->mounts[i]->host_path))
+		if (!path_ok(m->mounts[i]->container_path) || !path_ok(m->mounts[i]->host_path))
 			continue;
 		out->mount_count++;
 		to->container_path = strdup(m->mounts[i]->container_path);

@@ -17,7 +17,7 @@ struct checkpoint_entry {
 	size_t id_count;
 	char **cdi_names; /* of the Allocate answer kept in AllocResp; also those of its cdi.k8s.io/ annotations */
 	size_t cdi_count;
-	struct checkpoint_mount *mounts; /* of that answer; odd ones are left out */
+	struct checkpoint_mount *mounts; /* of that answer; paths that are none are left out */
 	size_t mount_count;
 };
 struct checkpoint {

@@ -353,6 +353,23 @@ def test_the_agent_s_memory_is_not_needed(node):
     check(node, "kept", [(a, 640)])
 
 
+def test_a_state_folder_of_any_length_is_ours(node):
+    """What the answer mounts is longer than a device id may be: the entry is ours all the same, not another plugin's."""
+    a, _ = node.uuids()
+    short = node.state
+    node.state = node.folder / ("s" * 200) / ("a state folder" + "e" * 100)
+    try:
+        node.again(f"--state-dir={node.state}")
+        node.run(node.knows(node.bind(Pod.one("deep", hold(mib=1)), [[(a, 640, 0)]])))
+        node.wait_running(["deep"], seconds=20)
+        check(node, "deep", [(a, 640)])
+        assert claim_of(node, "deep")["state"] == "active", "its start was one of another plugin's"
+        node.delete("deep")
+    finally:
+        node.state = short
+        node.again()
+
+
 def test_what_hami_s_plugin_allocated_starts_again(node):
     """We came in its place: its answer stands in the checkpoint, and a container that restarts keeps what that gave it."""
     a, _ = node.uuids()

@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include "base/base64.h"
 #include "core/macros.h"
 #include "harness/sweep.h"
 
@@ -122,6 +123,65 @@ static void mounts(void **state)
 	assert_int_equal(c->entries[0].mount_count, 1);
 	assert_string_equal(checkpoint_mount_host(&c->entries[0], "/run/hami-vgpu/usage"), "/s/alloc/5/usage");
 	assert_null(checkpoint_mount_host(&c->entries[0], "/x"));
+}
+
+/* A path is not a name: longer, with blanks, in any alphabet. */
+static void mounts_of_long_paths(void **state)
+{
+	/* mounts{container_path:"/run/hami-vgpu/usage" host_path:"/a folder/\u00e9/" + 300 * "d" + "/5/usage"}
+	 * mounts{container_path:"/x" host_path:"/y\nz"} */
+	static const char text[] = HEAD ENTRY(
+		"{}",
+		"\"EtoCChQvcnVuL2hhbWktdmdwdS91c2FnZRLBAi9hIGZvbGRlci/DqS9kZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRk"
+		"ZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRk"
+		"ZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRk"
+		"ZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRk"
+		"ZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGRkZGQvNS91c2FnZRIKCgIveBIEL3kK"
+		"eg==\"") TAIL;
+	hm_auto(checkpoint) *c = NULL;
+	struct hm_err e = { 0 };
+	const char *host;
+
+	(void)state;
+	if (checkpoint_parse(text, sizeof text - 1, NULL, &c, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(c->entries[0].mount_count, 1);
+	host = checkpoint_mount_host(&c->entries[0], "/run/hami-vgpu/usage");
+	assert_non_null(host);
+	assert_int_equal(strlen(host), 10 + 3 + 300 + 8);
+	assert_memory_equal(host, "/a folder/\xc3\xa9/ddd", 16);
+	assert_string_equal(host + 10 + 3 + 299, "d/5/usage");
+}
+
+/* One byte more than a path may have is none. */
+static void mounts_of_paths_that_are_too_long(void **state)
+{
+	static const struct {
+		size_t bytes;
+		size_t mounts;
+	} rows[] = { { 4095, 1 }, { 4096, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		unsigned char answer[4200] = { 0x12, 0, 0, 0x0a, 2, '/', 'x', 0x12 };
+		size_t inner = 4 + 3 + rows[i].bytes, n = 8;
+		hm_auto_str text = { 0 };
+		hm_auto(checkpoint) *c = NULL;
+		struct hm_err e = { 0 };
+
+		answer[1] = (unsigned char)(inner % 128 + 128);
+		answer[2] = (unsigned char)(inner / 128);
+		answer[n++] = (unsigned char)(rows[i].bytes % 128 + 128);
+		answer[n++] = (unsigned char)(rows[i].bytes / 128);
+		memset(answer + n, 'd', rows[i].bytes);
+		str_add(&text, HEAD "{\"PodUID\":\"u\",\"ContainerName\":\"c\",\"ResourceName\":\"r\",\"DeviceIDs\":{},"
+				    "\"AllocResp\":\"");
+		base64_add(&text, answer, n + rows[i].bytes);
+		str_add(&text, "\"}" TAIL);
+		if (checkpoint_parse(str_text(&text), text.n, NULL, &c, &e) < 0)
+			fail_msg("%s", e.msg);
+		assert_int_equal(c->entries[0].mount_count, rows[i].mounts);
+	}
 }
 
 static void refused(void **state)
@@ -279,6 +339,8 @@ int main(void)
 		cmocka_unit_test(empty),
 		cmocka_unit_test(numa_and_annotations),
 		cmocka_unit_test(mounts),
+		cmocka_unit_test(mounts_of_long_paths),
+		cmocka_unit_test(mounts_of_paths_that_are_too_long),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(cut),
 		cmocka_unit_test(anothers_entry_is_not_looked_at),
