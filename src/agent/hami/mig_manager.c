@@ -363,8 +363,9 @@ static void on_pod(void *arg, const struct pod_view *v)
 	struct mig_manager *m = arg;
 	struct hm_err e;
 
+	/* Trust is for what is to be made; a pod that is over gives back what it had, whoever wrote its text since. */
 	if (!pod_view_is_bound_to(v, cluster_node(m->config.cluster)) ||
-	    (v->annotations[POD_MIG_ALLOCATIONS] != NULL && !hami_late_trusts(m->config.late, v)))
+	    (!v->terminal && v->annotations[POD_MIG_ALLOCATIONS] != NULL && !hami_late_trusts(m->config.late, v)))
 		return;
 	if (mig_holds_take(m->holds, v, &e) < 0)
 		log_error("a pod's MIG reservation is not taken yet", KV("pod", v->name), KV_ERR(&e));

@@ -322,6 +322,12 @@ def test_nothing_is_made_for_what_is_not_signed(make_node):
     # The ids that the agent wrote are no part of what is signed.
     wait_until("told", 10, lambda: "migUUID" in node.records("signed")[0])
     assert ("1g.5gb", 0) not in node.devices()
+    # Over, it gives its place back, though its key has gone and its author has put another text under the signature.
+    (keys / "2026-11").unlink()
+    node.api.edit("pods", "default", "signed", metadata={"annotations": {RECORDS: marks[RECORDS].replace("1g.5gb", "2g.10gb")}})
+    assert ("1g.5gb", 1) in node.devices()
+    node.set_phase("signed", "Succeeded")
+    wait_until("its instance ends", 20, lambda: not node.devices())
 
 
 def test_classic_binding_answers_with_the_device(make_node):
