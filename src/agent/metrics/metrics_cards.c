@@ -27,13 +27,19 @@ static void fill_row(struct card_row *row, const struct fleet *fleet, const stru
 	hm_fmt(row->type, sizeof row->type, "NVIDIA-%s", card->model);
 }
 
-/* Whose id this is: a device's id begins with its card's. `near` is tried first. */
+/* A device's id begins with its card's; a MIG device's is its own. */
+static bool is_of(const struct card *card, const char *id)
+{
+	return strncmp(id, card->uuid, strlen(card->uuid)) == 0 || mig_find_device(&card->mig, id) != NULL;
+}
+
+/* Whose id this is. `near` is tried first. */
 static struct card_row *row_of(struct card_rows *rows, const char *id, struct card_row *near)
 {
-	if (near != NULL && strncmp(id, near->card->uuid, strlen(near->card->uuid)) == 0)
+	if (near != NULL && is_of(near->card, id))
 		return near;
 	for (size_t i = 0; i < rows->count; i++)
-		if (strncmp(id, rows->items[i].card->uuid, strlen(rows->items[i].card->uuid)) == 0)
+		if (is_of(rows->items[i].card, id))
 			return &rows->items[i];
 	return NULL;
 }

@@ -6,6 +6,7 @@ import pytest
 
 from node.base import Container, MIB, Pod, wait_until
 from node.hami import GPU, REGISTER, HamiNode
+from node.late import metric
 from node.mig import a100_node, instances
 from node.simulated import SimulatedNode
 
@@ -46,7 +47,7 @@ def run(node, name, resource, command, count=1):
 
 def test_mixed_has_a_resource_for_each_profile(make_node):
     node = make_node(SimulatedNode, ["", instances(("3g.20gb", 4), ("1g.5gb", 0), ("1g.5gb", 1))])
-    start(node, "--mig-strategy=mixed")
+    start(node, "--mig-strategy=mixed", "--metrics-bind-address=127.0.0.1:0")
     wait_until("all registered", 10, lambda: (allocatable(node, SMALL), allocatable(node, LARGE),
                                               allocatable(node, "hami.com/vgpu")) == (2, 1, 4))
     migs = {m["uuid"]: m for m in node.driver_status()["cards"][1]["mig_devices"]}
@@ -71,6 +72,11 @@ def test_mixed_has_a_resource_for_each_profile(make_node):
     assert "libvgpu" not in node.execute("both", ["cat", "/proc/self/maps"])
     claims = [p.read_text() for p in (node.state / "claims").iterdir()]
     assert sum(f" mig={uuid} gi={gi} ci=0\n" in c for c in claims) == 1
+    # Three devices on the second card, "both" has one; the other containers have ended, and may be cleaned up by now.
+    card = node.driver_status()["cards"][1]["uuid"]
+    slots = {state: metric(node, "hami_gpu_slots", device_uuid=card, state=state)
+             for state in ("free", "allocated", "active", "ended")}
+    assert sum(slots.values()) == 3 and slots["active"] >= 1, slots
     node.delete_all()
     wait_until("cleaned up", 20, node.no_leftovers)
     # A card that is lost takes all of its devices with it, and no other card's.
