@@ -174,6 +174,10 @@ class Chaos:
             got = [(d["uuid"], d["total"] // MIB) for d in seen["devices"]]
             assert got == [(s[0], s[1]) for s in want], \
                 f"{name}/{container.name} sees {got}, its pod says {want}\n{self.story()}"
+            cores = self.node.limits_inside(name, container.name)
+            if cores is not None:
+                asked = {s[0]: s[2] or 100 for s in want}  # 0: no limit
+                assert cores == asked, f"{name}/{container.name} is limited to {cores}, its pod says {asked}\n{self.story()}"
             self.checks += 1
 
     def all_succeeded(self):

@@ -1,4 +1,5 @@
 """The faults of a simulated node in mode hami, and how it is made well again."""
+import re
 import signal
 import time
 
@@ -30,6 +31,11 @@ class ChaosNode(HamiNode):
     def all_ready(self, name):
         pod = self.pod(name)
         return pod["phase"] == "Running" and all(c["state"] == "running" for c in pod["containers"] if not c.get("init"))
+
+    def limits_inside(self, name, container):
+        """Percent of compute of each card, as libvgpu in the container reads it."""
+        text = self.execute(name, ["/bin/sh", "-c", "cat /run/hami-vgpu/limits"], container)
+        return {uuid: int(cores) for uuid, cores in re.findall(r"^gpu=(\S+) memory=\d+ cores=(\d+)$", text, re.M)}
 
     def was_cut_off(self, name, faults):
         """Rejected in a way for which one of these faults must have happened, and did."""
