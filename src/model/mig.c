@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "contract/hami.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
 #include "core/num.h"
@@ -110,7 +111,7 @@ const struct mig_device *mig_find_device(const struct mig_card *c, const char *u
 
 bool mig_resource_name(const char *profile, char *out, size_t cap)
 {
-	size_t n = hm_fmt(out, cap, "nvidia.com/mig-%s", profile);
+	size_t n = hm_fmt(out, cap, HAMI_RESOURCE_MIG_PREFIX "%s", profile);
 
 	if (n >= cap)
 		return false;
@@ -162,23 +163,6 @@ bool mig_may_stand(const struct mig_profile *p, struct mig_placement at)
 	for (size_t i = 0; i < p->start_count; i++)
 		if (p->starts[i] == at.start)
 			return p->size == at.size && p->size > 0;
-	return false;
-}
-
-bool mig_first_free(const struct mig_profile *p, const struct mig_placement *used, size_t count,
-		    struct mig_placement *out)
-{
-	for (size_t i = 0; i < p->start_count; i++) {
-		struct mig_placement at = { p->starts[i], p->size };
-		bool taken = false;
-
-		for (size_t k = 0; k < count; k++)
-			taken |= mig_overlaps(at, used[k]);
-		if (taken)
-			continue;
-		*out = at;
-		return true;
-	}
 	return false;
 }
 

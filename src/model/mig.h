@@ -85,9 +85,6 @@ size_t mig_allowed(const struct mig_allowlist *list, const char *model, uint64_t
 bool mig_overlaps(struct mig_placement a, struct mig_placement b);
 /* May an instance of this profile stand there at all? */
 bool mig_may_stand(const struct mig_profile *p, struct mig_placement at);
-/* The first placement of the profile that is free beside `used`; false where there is none. */
-bool mig_first_free(const struct mig_profile *p, const struct mig_placement *used, size_t count,
-		    struct mig_placement *out) HM_MUST_USE;
 
 /* Does `pattern`, one of an allowlist's models, mean a card of this name and memory? Either it is a part of the name,
  * as HAMi has it; or all its words are ("A100-80GB-PCIe" is "NVIDIA A100 80GB PCIe"), where a word of memory may be the

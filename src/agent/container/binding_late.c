@@ -4,6 +4,7 @@
 
 #include "agent/container/container_dir.h"
 #include "base/log.h"
+#include "contract/hami.h"
 #include "contract/names.h"
 #include "core/fmt.h"
 
@@ -32,7 +33,7 @@ static int late_allocate(const struct binding_tools *t, struct claim *c, struct 
 	out->dp.cdi_names = out->cdi_names;
 	out->dp.cdi_count = 1;
 	if (t->cdi_annotations) {
-		hm_fmt(out->annotation_key, sizeof out->annotation_key, "cdi.k8s.io/hami-vgpu_%llu",
+		hm_fmt(out->annotation_key, sizeof out->annotation_key, HAMI_CDI_ANNOTATION_PREFIX "hami-vgpu_%llu",
 		       (unsigned long long)c->number);
 		out->annotation = (struct dp_env) { out->annotation_key, out->names[0] };
 		out->dp.annotations = &out->annotation;

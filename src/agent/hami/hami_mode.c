@@ -167,19 +167,9 @@ void hami_mode_take(struct hami_mode *m, const struct fleet *f)
 	publish_now(m->publish);
 }
 
-struct node_object *hami_mode_node(const struct hami_mode *m)
-{
-	return m->node;
-}
-
 struct publish *hami_mode_publish(const struct hami_mode *m)
 {
 	return m->publish;
-}
-
-struct card_pause *hami_mode_pause(const struct hami_mode *m)
-{
-	return m->pause;
 }
 
 struct mig_manager *hami_mode_mig(const struct hami_mode *m)

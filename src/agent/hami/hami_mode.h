@@ -49,10 +49,8 @@ const char *hami_mode_socket(const struct hami_mode *m);
 /* The cards are these now; borrowed until the next call. */
 void hami_mode_take(struct hami_mode *m, const struct fleet *f);
 
-struct node_object *hami_mode_node(const struct hami_mode *m);
 struct publish *hami_mode_publish(const struct hami_mode *m);
-struct card_pause *hami_mode_pause(const struct hami_mode *m); /* for who changes the cards */
-struct mig_manager *hami_mode_mig(const struct hami_mode *m);  /* NULL: another operating mode */
+struct mig_manager *hami_mode_mig(const struct hami_mode *m); /* NULL: another operating mode */
 struct hami_pods *hami_mode_pods(const struct hami_mode *m);
 
 #endif

@@ -18,7 +18,7 @@ void hami_options_defaults(struct hami_options *h)
 		.device_list_strategy = { "envvar" },
 		.device_id_strategy = "uuid",
 		.device_discovery_strategy = "auto",
-		.cdi_annotation_prefix = "cdi.k8s.io/",
+		.cdi_annotation_prefix = HAMI_CDI_ANNOTATION_PREFIX,
 		.nvidia_cdi_hook_path = "", /* HAMi's /usr/bin/nvidia-ctk ends containers where it is not there */
 		.nvidia_driver_root = "/",
 		.dev_root = "",

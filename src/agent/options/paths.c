@@ -76,14 +76,6 @@ int agent_path_socket(const struct agent_paths *p, const char *name, struct agen
 	return 0;
 }
 
-struct agent_path agent_path_claim(const struct agent_paths *p, uint64_t number)
-{
-	struct agent_path out;
-
-	set(&out, "%s/%llu", p->claims.s, (unsigned long long)number);
-	return out;
-}
-
 struct agent_path agent_path_alloc(const struct agent_paths *p, uint64_t number, const char *file)
 {
 	struct agent_path out;

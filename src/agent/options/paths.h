@@ -28,7 +28,6 @@ int agent_path_socket(const struct agent_paths *p, const char *name, struct agen
 		      struct hm_err *e) HM_MUST_USE;
 
 /* What belongs to one Allocate number. */
-struct agent_path agent_path_claim(const struct agent_paths *p, uint64_t number);
 struct agent_path agent_path_alloc(const struct agent_paths *p, uint64_t number, const char *file); /* "": the folder */
 struct agent_path agent_path_spec(const struct agent_paths *p, uint64_t number);
 

@@ -41,7 +41,6 @@ static void the_layout_is_the_contracts(void **state)
 	assert_string_equal(socket_of(&p), "/k/hami-vgpu.sock");
 	assert_string_equal(p.checkpoint.s, "/k/kubelet_internal_checkpoint");
 	assert_string_equal(p.kubelet_name, "kubelet.sock");
-	assert_string_equal(agent_path_claim(&p, 7).s, "/var/lib/hami-vgpu/claims/7");
 	assert_string_equal(agent_path_alloc(&p, 7, "").s, "/var/lib/hami-vgpu/alloc/7");
 	assert_string_equal(agent_path_alloc(&p, 7, "usage").s, "/var/lib/hami-vgpu/alloc/7/usage");
 	assert_string_equal(agent_path_spec(&p, 7).s, "/var/run/cdi/hami-vgpu-v.7.json");

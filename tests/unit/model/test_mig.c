@@ -91,7 +91,6 @@ static void names_are_made_as_the_tools_make_them(void **state)
 
 static void places_do_not_overlap(void **state)
 {
-	struct mig_placement used[4] = { { 0, 4 }, { 4, 2 } }, at;
 	const struct mig_profile *p;
 	struct mig_card c;
 
@@ -101,11 +100,6 @@ static void places_do_not_overlap(void **state)
 	assert_true(mig_may_stand(p, (struct mig_placement) { 2, 2 }));
 	assert_false(mig_may_stand(p, (struct mig_placement) { 1, 2 }));
 	assert_false(mig_may_stand(p, (struct mig_placement) { 2, 1 }));
-	assert_true(mig_first_free(p, used, 1, &at));
-	assert_int_equal(at.start, 4);
-	assert_false(mig_first_free(p, used, 2, &at));
-	assert_true(mig_first_free(mig_find_profile(&c, "1g.5gb"), used, 2, &at));
-	assert_int_equal(at.start, 6);
 	assert_true(mig_overlaps((struct mig_placement) { 0, 8 }, (struct mig_placement) { 7, 1 }));
 	assert_false(mig_overlaps((struct mig_placement) { 0, 2 }, (struct mig_placement) { 2, 2 }));
 	assert_true(mig_overlaps((struct mig_placement) { 1, 0xffffffffU }, (struct mig_placement) { 2, 1 }));
