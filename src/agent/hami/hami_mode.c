@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/cards/card_pause.h"
 #include "agent/cards/hami_cards.h"
 #include "agent/cards/mig_cards.h"
 #include "agent/cluster/node_object.h"

@@ -4,12 +4,10 @@
 #define HM_AGENT_HAMI_HAMI_MODE_H
 
 #include "agent/cards/card_health.h"
-#include "agent/cards/card_pause.h"
 #include "agent/cards/driver.h"
 #include "agent/cards/fleet.h"
 #include "agent/claims/claims.h"
 #include "agent/cluster/cluster.h"
-#include "agent/cluster/node_object.h"
 #include "agent/cluster/publish.h"
 #include "agent/hami/hami_pods.h"
 #include "agent/hami/mig_manager.h"
