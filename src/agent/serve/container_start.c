@@ -49,14 +49,13 @@ static void say_unseen(const struct lazy_holders *lazy)
 	for (size_t i = 0; i < lazy->unseen_count; i++) {
 		const struct claim *c = lazy->unseen[i];
 
-		log_error("a slot is given out that another pod's container may still use: without hostPID and the "
-			  "kubelet's pod-resources folder nothing tells whether that has ended",
-			  KV("slot", c->devices[0]), KV_U64("number", c->number), KV("pod_uid", c->pod_uid),
-			  KV("container", c->container));
+		log_warn("a slot is given out that another pod's container may still use: without hostPID and the "
+			 "kubelet's pod-resources folder nothing tells whether that has ended",
+			 KV("slot", c->devices[0]), KV_U64("number", c->number), KV("pod_uid", c->pod_uid),
+			 KV("container", c->container));
+		/* The same words each time: one event that counts. Mostly the kubelet just gave the slot on. */
 		cluster_tell_node(lazy->tools->cluster, "Warning", "SlotGivenOutUnseen",
-				  "vGPU %llu of pod %s may still run while its slot %s is given out: give the agent "
-				  "hostPID",
-				  (unsigned long long)c->number, c->pod_uid, c->devices[0]);
+				  "the slot of a vGPU that may still run was given out: give the agent hostPID");
 		++*lazy->tools->unseen;
 	}
 }
