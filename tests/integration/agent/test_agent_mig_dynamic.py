@@ -48,6 +48,10 @@ class MigNode(HamiNode):
     def records(self, name):
         return json.loads(self.annotations(name)[RECORDS])
 
+    def is_allocated(self, name):
+        checkpoint = self.plugin_dir() / "kubelet_internal_checkpoint"
+        return checkpoint.exists() and self.api_pod(name)["metadata"]["uid"] in checkpoint.read_text()
+
     def place_mig(self, name, *records, command=("vgpu-probe", "info"), run=True, entries=None, restart="Never",
                   **annotations):
         """One container with these (card, profile, start, size)."""
@@ -488,6 +492,8 @@ def test_an_agent_killed_at_any_moment_makes_it_in_the_end(make_node):
     for round_number in range(6):
         name, start = f"p{round_number}", round_number
         node.place_mig(name, (0, "1g.5gb", start, 1), command=["sleep", "60"])
+        # A pod whose Allocate dies with the agent is the kubelet's to reject.
+        wait_until("Allocate", 30, lambda n=name: node.is_allocated(n))
         time.sleep(0.01 * 2 ** round_number)
         node.stop_agent(signal.SIGKILL)
         node.start_agent()
