@@ -131,15 +131,18 @@ static void replace_table(struct track *t, uint32_t *fresh, unsigned bits)
 		munmap(old, count * sizeof *old);
 }
 
-/* As many buckets as records, or more. Without memory for that, chains get longer. */
-static void grow(struct track *t)
+/* As many buckets as records, or more. Without memory for that (false), chains get longer. True at once while another
+ * thread is at it. */
+static bool grow(struct track *t)
 {
-	unsigned bits = t->buckets == NULL ? TRACK_FIRST_BITS : t->bits + TRACK_STEP_BITS;
-	uint32_t *fresh;
+	uint32_t *fresh = NULL;
+	unsigned bits;
 
-	if (bits > TRACK_LAST_BITS || atomic_exchange(&t->growing, 1) != 0)
-		return;
-	fresh = map_pages(sizeof *fresh << bits);
+	if (atomic_exchange(&t->growing, 1) != 0)
+		return true;
+	bits = t->buckets == NULL ? TRACK_FIRST_BITS : t->bits + TRACK_STEP_BITS;
+	if (bits <= TRACK_LAST_BITS)
+		fresh = map_pages(sizeof *fresh << bits);
 	for (unsigned i = 0; fresh != NULL && i < TRACK_SHARDS; i++)
 		lock(&t->locks[i]);
 	if (fresh != NULL) {
@@ -148,17 +151,17 @@ static void grow(struct track *t)
 			unlock(&t->locks[i]);
 	}
 	atomic_store(&t->growing, 0);
+	return fresh != NULL;
 }
 
 static bool have_table(struct track *t)
 {
-	if (HM_LIKELY(__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) != NULL))
-		return true;
-	while (atomic_load(&t->growing) != 0)
+	while (HM_UNLIKELY(__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)) {
+		if (!grow(t))
+			return false;
 		sched_yield();
-	if (__atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) == NULL)
-		grow(t);
-	return __atomic_load_n(&t->buckets, __ATOMIC_ACQUIRE) != NULL;
+	}
+	return true;
 }
 
 struct record *track_new(struct track *t)
@@ -178,7 +181,7 @@ struct record *track_new(struct track *t)
 	if (number == 0)
 		return NULL;
 	if (number >> t->bits != 0)
-		grow(t);
+		(void)grow(t);
 	*record_at(t, number) = (struct record) { .number = number };
 	return record_at(t, number);
 }
