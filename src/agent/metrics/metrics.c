@@ -2,8 +2,7 @@
 
 #include "agent/metrics/metrics_page.h"
 #include "base/log.h"
-#include "core/fmt.h"
-#include "kube/stats.h"
+#include "kube/stats_page.h"
 
 static const struct prom_family families[METRIC_COUNT] = {
 #define M(id, name, type, labels, help) [METRIC_##id] = { name, PROM_##type, help },
@@ -138,40 +137,6 @@ static void add_reload(const struct reload *r, struct str *out)
 	prom_add(out, metrics_begin(out, METRIC_CONFIG_REFUSED), NULL, stats.trouble[0] != '\0');
 }
 
-static void add_api_requests(const struct kube_stats *k, struct str *out)
-{
-	const struct prom_family *f = metrics_begin(out, METRIC_API_REQUESTS);
-
-	for (unsigned i = 0; i < k->codes_used; i++) {
-		char code[12];
-
-		hm_fmt(code, sizeof code, "%d", k->codes[i].code);
-		for (unsigned verb = 0; verb < KUBE_VERB_COUNT; verb++)
-			if (k->codes[i].count[verb] > 0)
-				prom_add(
-					out, f,
-					PROM_LABELS({ "verb", kube_verb_name((enum kube_verb)verb) }, { "code", code }),
-					k->codes[i].count[verb]);
-	}
-}
-
-static void add_api_seconds(const struct kube_stats *k, struct str *out)
-{
-	static const uint64_t bounds_ms[] = KUBE_LATENCY_BOUNDS_MS;
-	const struct prom_family *f = metrics_begin(out, METRIC_API_SECONDS);
-	uint64_t bounds_us[HM_COUNT(bounds_ms)];
-
-	for (size_t i = 0; i < HM_COUNT(bounds_ms); i++)
-		bounds_us[i] = bounds_ms[i] * 1000;
-	for (unsigned verb = 0; verb < KUBE_VERB_COUNT; verb++) {
-		const struct kube_stats_latency *l = &k->latency[verb];
-		const struct prom_buckets b = { bounds_us, l->buckets, HM_COUNT(bounds_ms), l->sum_ms * 1000 };
-
-		if (l->count > 0)
-			prom_add_histogram(out, f, PROM_LABELS({ "verb", kube_verb_name((enum kube_verb)verb) }), &b);
-	}
-}
-
 static void add_api(const struct metrics_sources *s, struct str *out)
 {
 	struct cluster_stats stats = { 0 };
@@ -181,8 +146,8 @@ static void add_api(const struct metrics_sources *s, struct str *out)
 		cluster_stats(s->cluster, &stats);
 	if (stats.requests == NULL)
 		return;
-	add_api_requests(stats.requests, out);
-	add_api_seconds(stats.requests, out);
+	kube_stats_add_requests(stats.requests, metrics_begin(out, METRIC_API_REQUESTS), out);
+	kube_stats_add_seconds(stats.requests, metrics_begin(out, METRIC_API_SECONDS), out);
 	prom_add(out, metrics_begin(out, METRIC_API_RETRIES), NULL, stats.requests->retries);
 	prom_add(out, metrics_begin(out, METRIC_API_THROTTLED), NULL, stats.requests->throttled);
 	f = metrics_begin(out, METRIC_EVENTS);

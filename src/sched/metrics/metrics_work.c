@@ -1,4 +1,4 @@
-#include "core/fmt.h"
+#include "kube/stats_page.h"
 #include "sched/metrics/metrics_page.h"
 
 struct result {
@@ -44,46 +44,14 @@ static void add_view(const struct metrics_sources *s, struct str *out)
 	prom_add(out, metrics_begin(out, METRIC_WATCH_FAILURES), NULL, view.failures);
 }
 
-static void add_api_requests(const struct kube_stats *k, struct str *out)
-{
-	const struct prom_family *f = metrics_begin(out, METRIC_API_REQUESTS);
-
-	for (unsigned i = 0; i < k->codes_used; i++) {
-		char code[12];
-
-		hm_fmt(code, sizeof code, "%d", k->codes[i].code);
-		for (enum kube_verb verb = 0; verb < KUBE_VERB_COUNT; verb++)
-			if (k->codes[i].count[verb] > 0)
-				prom_add(out, f, PROM_LABELS({ "verb", kube_verb_name(verb) }, { "code", code }),
-					 k->codes[i].count[verb]);
-	}
-}
-
-static void add_api_seconds(const struct kube_stats *k, struct str *out)
-{
-	static const uint64_t bounds_ms[] = KUBE_LATENCY_BOUNDS_MS;
-	const struct prom_family *f = metrics_begin(out, METRIC_API_SECONDS);
-	uint64_t bounds_us[HM_COUNT(bounds_ms)];
-
-	for (size_t i = 0; i < HM_COUNT(bounds_ms); i++)
-		bounds_us[i] = bounds_ms[i] * 1000;
-	for (enum kube_verb verb = 0; verb < KUBE_VERB_COUNT; verb++) {
-		const struct kube_stats_latency *l = &k->latency[verb];
-		const struct prom_buckets b = { bounds_us, l->buckets, HM_COUNT(bounds_ms), l->sum_ms * 1000 };
-
-		if (l->count > 0)
-			prom_add_histogram(out, f, PROM_LABELS({ "verb", kube_verb_name(verb) }), &b);
-	}
-}
-
 void metrics_add_work(const struct metrics_sources *s, struct str *out)
 {
 	const struct kube_stats *k = kube_client_stats(s->client);
 
 	add_decisions(s, out);
 	add_view(s, out);
-	add_api_requests(k, out);
-	add_api_seconds(k, out);
+	kube_stats_add_requests(k, metrics_begin(out, METRIC_API_REQUESTS), out);
+	kube_stats_add_seconds(k, metrics_begin(out, METRIC_API_SECONDS), out);
 	prom_add(out, metrics_begin(out, METRIC_API_RETRIES), NULL, k->retries);
 	prom_add(out, metrics_begin(out, METRIC_API_THROTTLED), NULL, k->throttled);
 }
