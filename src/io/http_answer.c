@@ -4,16 +4,20 @@
 
 #include "core/cursor.h"
 
-static const char *reason_of(int status)
+const char *http_reason(int status)
 {
 	static const struct {
 		int status;
 		const char *reason;
 	} reasons[] = {
 		{ 200, "OK" },
+		{ 301, "Moved Permanently" },
+		{ 308, "Permanent Redirect" },
 		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
 		{ 404, "Not Found" },
 		{ 405, "Method Not Allowed" },
+		{ 413, "Request Entity Too Large" },
 		{ 431, "Request Header Fields Too Large" },
 		{ 503, "Service Unavailable" },
 	};
@@ -29,7 +33,7 @@ static void write_answer(struct str *out, int status, const struct str *body, bo
 	str_addf(out,
 		 "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
 		 "Connection: close\r\n%s\r\n",
-		 status, reason_of(status), body->n, status == 405 ? "Allow: GET, HEAD\r\n" : "");
+		 status, http_reason(status), body->n, status == 405 ? "Allow: GET, HEAD\r\n" : "");
 	if (!head)
 		str_add_n(out, str_text(body), body->n);
 }
@@ -65,7 +69,7 @@ static void answer(const struct http_page *pages, size_t count, void *arg, const
 	if (str_failed(&body))
 		status = 503;
 	if (body.n == 0)
-		str_addf(&body, "%s\n", reason_of(status));
+		str_addf(&body, "%s\n", http_reason(status));
 	write_answer(out, status, &body, head);
 }
 

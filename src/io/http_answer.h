@@ -9,6 +9,9 @@
 
 enum { HTTP_MAX_REQUEST_BYTES = 16384 /* request line and headers */ };
 
+/* The words behind a status in an answer's first line; of one that is not known here those of 500. */
+const char *http_reason(int status);
+
 /* One page: appends the body (text/plain) and returns the status, 200 or 503. */
 struct http_page {
 	const char *path; /* "/healthz"; a query behind it is ignored */

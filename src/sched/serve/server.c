@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/check.h"
 #include "core/link.h"
+#include "io/http_answer.h"
 #include "io/tcp_listen.h"
 
 enum { BACKLOG = 512, TICK_MS = 1000, STOP_POLL_MS = 10 };
@@ -40,30 +41,6 @@ struct server_request {
 };
 
 /* ---- answers */
-
-static const char *phrase_of(int status)
-{
-	static const struct {
-		int status;
-		const char *phrase;
-	} phrases[] = {
-		{ 200, "OK" },
-		{ 301, "Moved Permanently" },
-		{ 308, "Permanent Redirect" },
-		{ 400, "Bad Request" },
-		{ 401, "Unauthorized" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 413, "Request Entity Too Large" },
-		{ 500, "Internal Server Error" },
-		{ 503, "Service Unavailable" },
-	};
-
-	for (size_t i = 0; i < HM_COUNT(phrases); i++)
-		if (phrases[i].status == status)
-			return phrases[i].phrase;
-	return "Status";
-}
 
 static void free_body(const void *bytes, size_t n, void *text)
 {
@@ -100,7 +77,7 @@ static void send_answer(const struct server *s, struct evhttp_request *ev, struc
 		conn_writing(conn, n);
 		evhttp_request_set_on_complete_cb(ev, on_taken, conn);
 	}
-	evhttp_send_reply(ev, status, phrase_of(status), buf);
+	evhttp_send_reply(ev, status, http_reason(status), buf);
 	if (buf != NULL)
 		evbuffer_free(buf);
 }
