@@ -1,5 +1,6 @@
 #include "sched/extender/args.h"
 
+#include <stddef.h>
 #include <strings.h>
 
 #include "base/array.h"
@@ -29,21 +30,52 @@ static int check_kind(struct json_scan *s, enum json_kind want, const char *fiel
 	return k == want || k == JSON_NONE ? 0 : wrong_kind(e, k, field, type);
 }
 
-static int read_names(struct json_scan *s, struct extender_args *a, struct hm_err *e)
+/* A member of an object, its key in any case, as Go takes it. */
+struct field {
+	const char *key;
+	const char *place; /* of the value, as an error names it */
+	size_t offset;     /* read_text's */
+	int (*read)(struct json_scan *s, const struct field *f, void *to, struct hm_err *e);
+};
+
+/* null is an empty one. e->code is 0 while nothing but the JSON may be wrong. */
+static int read_object(struct json_scan *s, const char *place, const char *type, const struct field *fields,
+		       size_t count, void *to, struct hm_err *e)
 {
-	static const char field[] = "ExtenderArgs.NodeNames";
+	char *key;
+
+	if (is_null(s))
+		return 0;
+	if (check_kind(s, JSON_OBJECT, place, type, e) < 0 || !json_scan_object(s))
+		return -e->code;
+	while (json_scan_member(s, &key)) {
+		size_t i = 0;
+
+		while (i < count && strcasecmp(key, fields[i].key) != 0)
+			i++;
+		if (i == count)
+			json_scan_skip(s);
+		else if (fields[i].read(s, &fields[i], to, e) < 0)
+			return -e->code;
+	}
+	return 0;
+}
+
+static int read_names(struct json_scan *s, const struct field *f, void *args, struct hm_err *e)
+{
+	struct extender_args *a = args;
 
 	a->name_count = 0;
 	a->has_names = !is_null(s);
 	if (!a->has_names)
 		return 0;
-	if (check_kind(s, JSON_ARRAY, field, "[]string", e) < 0 || !json_scan_array(s))
+	if (check_kind(s, JSON_ARRAY, f->place, "[]string", e) < 0 || !json_scan_array(s))
 		return -e->code;
 	while (json_scan_item(s)) {
 		const char *name = "";
 
 		if (!is_null(s)) {
-			if (check_kind(s, JSON_STRING, field, "string", e) < 0)
+			if (check_kind(s, JSON_STRING, f->place, "string", e) < 0)
 				return -e->code;
 			name = json_scan_text(s);
 		}
@@ -53,19 +85,19 @@ static int read_names(struct json_scan *s, struct extender_args *a, struct hm_er
 	return 0;
 }
 
-static int read_items(struct json_scan *s, struct extender_args *a, struct hm_err *e)
+static int read_items(struct json_scan *s, const struct field *f, void *args, struct hm_err *e)
 {
-	static const char field[] = "ExtenderArgs.Nodes.items";
+	struct extender_args *a = args;
 
 	a->node_count = 0;
 	if (is_null(s))
 		return 0;
-	if (check_kind(s, JSON_ARRAY, field, "[]v1.Node", e) < 0 || !json_scan_array(s))
+	if (check_kind(s, JSON_ARRAY, f->place, "[]v1.Node", e) < 0 || !json_scan_array(s))
 		return -e->code;
 	while (json_scan_item(s)) {
 		struct piece node;
 
-		if (check_kind(s, JSON_OBJECT, field, "v1.Node", e) < 0)
+		if (check_kind(s, JSON_OBJECT, f->place, "v1.Node", e) < 0)
 			return -e->code;
 		node = json_scan_skip(s);
 		if (node.n > 0 && !HM_PUSH(a->nodes, a->node_count, a->node_cap, node))
@@ -74,62 +106,34 @@ static int read_items(struct json_scan *s, struct extender_args *a, struct hm_er
 	return 0;
 }
 
-static int read_nodes(struct json_scan *s, struct extender_args *a, struct hm_err *e)
+static int read_nodes(struct json_scan *s, const struct field *f, void *args, struct hm_err *e)
 {
-	char *key;
+	static const struct field fields[] = { { "items", "ExtenderArgs.Nodes.items", .read = read_items } };
+	struct extender_args *a = args;
 
 	a->has_nodes = !is_null(s);
-	if (!a->has_nodes)
-		return 0;
-	if (check_kind(s, JSON_OBJECT, "ExtenderArgs.Nodes", "v1.NodeList", e) < 0 || !json_scan_object(s))
-		return -e->code;
-	while (json_scan_member(s, &key)) {
-		if (strcasecmp(key, "items") != 0)
-			json_scan_skip(s);
-		else if (read_items(s, a, e) < 0)
-			return -e->code;
-	}
-	return 0;
+	return a->has_nodes ? read_object(s, f->place, "v1.NodeList", fields, HM_COUNT(fields), a, e) : 0;
 }
 
-static int read_pod(struct json_scan *s, struct extender_args *a, struct hm_err *e)
+static int read_pod(struct json_scan *s, const struct field *f, void *args, struct hm_err *e)
 {
+	struct extender_args *a = args;
 	struct piece text;
 
 	json_free(HM_STEAL(a->pod));
 	if (is_null(s))
 		return 0;
-	if (check_kind(s, JSON_OBJECT, "ExtenderArgs.Pod", "v1.Pod", e) < 0)
+	if (check_kind(s, JSON_OBJECT, f->place, "v1.Pod", e) < 0)
 		return -e->code;
 	text = json_scan_skip(s);
 	return text.n > 0 && json_parse(text.p, text.n, &a->pod, e) < 0 ? hm_err_wrap(e, "Pod") : 0;
 }
 
-/* e->code is 0 while nothing but the JSON may be wrong. */
-static int read_args(struct json_scan *s, struct extender_args *a, struct hm_err *e)
-{
-	static const struct {
-		const char *key;
-		int (*read)(struct json_scan *s, struct extender_args *a, struct hm_err *e);
-	} fields[] = { { "pod", read_pod }, { "nodes", read_nodes }, { "nodenames", read_names } };
-	char *key;
-
-	if (is_null(s))
-		return 0;
-	if (check_kind(s, JSON_OBJECT, "", "v1.ExtenderArgs", e) < 0 || !json_scan_object(s))
-		return -e->code;
-	while (json_scan_member(s, &key)) {
-		size_t i = 0;
-
-		while (i < HM_COUNT(fields) && strcasecmp(key, fields[i].key) != 0)
-			i++;
-		if (i == HM_COUNT(fields))
-			json_scan_skip(s);
-		else if (fields[i].read(s, a, e) < 0)
-			return -e->code;
-	}
-	return 0;
-}
+static const struct field args_fields[] = {
+	{ "pod", "ExtenderArgs.Pod", .read = read_pod },
+	{ "nodes", "ExtenderArgs.Nodes", .read = read_nodes },
+	{ "nodenames", "ExtenderArgs.NodeNames", .read = read_names },
+};
 
 int extender_args_read(char *body, size_t n, struct extender_args *out, struct hm_err *e)
 {
@@ -137,7 +141,8 @@ int extender_args_read(char *body, size_t n, struct extender_args *out, struct h
 
 	*out = (struct extender_args) { 0 };
 	e->code = HM_OK;
-	if (read_args(&s, out, e) < 0 || json_scan_finish(&s, e) < 0)
+	if (read_object(&s, "", "v1.ExtenderArgs", args_fields, HM_COUNT(args_fields), out, e) < 0 ||
+	    json_scan_finish(&s, e) < 0)
 		return -e->code;
 	return out->pod != NULL ? 0 : hm_err_set(e, HM_EINVAL, "extender args missing pod");
 }
@@ -149,49 +154,31 @@ void extender_args_fini(struct extender_args *a)
 	free(HM_STEAL(a->nodes));
 }
 
-static int read_text(struct json_scan *s, const char *field, const char **out, struct hm_err *e)
+static int read_text(struct json_scan *s, const struct field *f, void *binding, struct hm_err *e)
 {
 	const char *text;
 
 	if (is_null(s))
 		return 0;
-	if (check_kind(s, JSON_STRING, field, "string", e) < 0)
+	if (check_kind(s, JSON_STRING, f->place, "string", e) < 0)
 		return -e->code;
 	text = json_scan_text(s);
 	if (text != NULL)
-		*out = text;
+		*(const char **)((char *)binding + f->offset) = text;
 	return 0;
 }
 
-static int read_binding(struct json_scan *s, struct extender_binding *b, struct hm_err *e)
-{
-	const struct {
-		const char *key, *field;
-		const char **to;
-	} fields[] = {
-		{ "podname", "ExtenderBindingArgs.PodName", &b->pod_name },
-		{ "podnamespace", "ExtenderBindingArgs.PodNamespace", &b->pod_namespace },
-		{ "poduid", "ExtenderBindingArgs.PodUID", &b->pod_uid },
-		{ "node", "ExtenderBindingArgs.Node", &b->node },
-	};
-	char *key;
-
-	if (is_null(s))
-		return 0;
-	if (check_kind(s, JSON_OBJECT, "", "v1.ExtenderBindingArgs", e) < 0 || !json_scan_object(s))
-		return -e->code;
-	while (json_scan_member(s, &key)) {
-		size_t i = 0;
-
-		while (i < HM_COUNT(fields) && strcasecmp(key, fields[i].key) != 0)
-			i++;
-		if (i == HM_COUNT(fields))
-			json_scan_skip(s);
-		else if (read_text(s, fields[i].field, fields[i].to, e) < 0)
-			return -e->code;
+#define TEXT(key, name, member)                                                                                        \
+	{                                                                                                              \
+		key, "ExtenderBindingArgs." name, offsetof(struct extender_binding, member), read_text                 \
 	}
-	return 0;
-}
+static const struct field binding_fields[] = {
+	TEXT("podname", "PodName", pod_name),
+	TEXT("podnamespace", "PodNamespace", pod_namespace),
+	TEXT("poduid", "PodUID", pod_uid),
+	TEXT("node", "Node", node),
+};
+#undef TEXT
 
 int extender_binding_read(char *body, size_t n, struct extender_binding *out, struct hm_err *e)
 {
@@ -199,7 +186,7 @@ int extender_binding_read(char *body, size_t n, struct extender_binding *out, st
 
 	*out = (struct extender_binding) { "", "", "", "" };
 	e->code = HM_OK;
-	if (read_binding(&s, out, e) < 0)
+	if (read_object(&s, "", "v1.ExtenderBindingArgs", binding_fields, HM_COUNT(binding_fields), out, e) < 0)
 		return -e->code;
 	return json_scan_finish(&s, e);
 }
