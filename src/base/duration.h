@@ -7,8 +7,6 @@
 
 #include "base/str.h"
 
-enum { DURATION_MAX_HOURS = 1000000 };
-
 /* Digits, maybe a fraction, and a unit (h, m, s, ms, us, ns), as often as one likes; or "0". Rounded down. False for
  * anything else, below zero, or above max_ms. */
 bool duration_parse(const char *text, uint64_t max_ms, uint64_t *out_ms) HM_MUST_USE;

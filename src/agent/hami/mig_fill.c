@@ -23,15 +23,17 @@ static int fill_one(const struct inventory *inv, const struct mig_hold *h, struc
 	return 0;
 }
 
+static bool is_of(const struct mig_hold *h, const char *uid, uint32_t entry)
+{
+	return !h->over && h->container == entry && strcmp(h->pod_uid, uid) == 0;
+}
+
 static size_t count_of(struct mig_holds *holds, const char *uid, uint32_t entry)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < mig_holds_count(holds); i++) {
-		const struct mig_hold *h = mig_holds_at(holds, i);
-
-		count += !h->over && h->container == entry && strcmp(h->pod_uid, uid) == 0;
-	}
+	for (size_t i = 0; i < mig_holds_count(holds); i++)
+		count += is_of(mig_holds_at(holds, i), uid, entry);
 	return count;
 }
 
@@ -44,8 +46,8 @@ static const struct mig_hold *next_of(struct mig_holds *holds, const char *uid, 
 	for (size_t i = 0; i < mig_holds_count(holds); i++) {
 		const struct mig_hold *h = mig_holds_at(holds, i);
 
-		if (!h->over && h->container == entry && strcmp(h->pod_uid, uid) == 0 &&
-		    (after == NULL || h->device > after->device) && (next == NULL || h->device < next->device))
+		if (is_of(h, uid, entry) && (after == NULL || h->device > after->device) &&
+		    (next == NULL || h->device < next->device))
 			next = h;
 	}
 	return next;
