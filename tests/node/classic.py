@@ -3,7 +3,7 @@ it, for which every container has the simulated one here. That obeys NVIDIA_VISI
 import signal
 
 from node.base import PLAIN, wait_until
-from node.late import LateNode
+from node.late import LateNode, restart_agent
 
 
 class ClassicNode(LateNode):
@@ -28,9 +28,7 @@ class ClassicNode(LateNode):
         wait_until(f"{want} devices; the agent said: {self.agent_log}", 60, lambda: self.allocatable() == want)
 
     def again(self, *flags, signo=signal.SIGTERM):
-        self.stop_agent(signo)
-        self.start_agent(*flags)
-        wait_until("registered again", 30, lambda: self.allocatable() > 0)
+        restart_agent(self, *flags, signo=signo)
 
     def said(self, text):
         return text in self.agent_log.read_text()
