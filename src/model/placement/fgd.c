@@ -277,8 +277,7 @@ static struct node_room room_after(const struct fgd *f, const struct node_state 
 /* Free milli of the card with `more` on it. */
 static uint16_t milli_with(const struct node_card *card, const struct card_use *used, const struct card_use *more)
 {
-	struct card_use sum = { used->slots + more->slots, used->memory_mib + more->memory_mib,
-				used->cores + more->cores };
+	struct card_use sum = card_use_sum(*used, *more);
 
 	return card_free_milli(card, &sum);
 }

@@ -75,9 +75,7 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 		return hm_err_set(e, HM_ENOMEM, "cards of node %s", n->name);
 	n->used[n->count] = (struct card_use) { 0 };
 	n->cards[n->count++] = c;
-	n->totals.all.slots += c.count;
-	n->totals.all.memory_mib += c.memory_mib;
-	n->totals.all.cores += c.cores;
+	n->totals.all = card_use_sum(n->totals.all, (struct card_use) { c.count, c.memory_mib, c.cores });
 	return 0;
 }
 
@@ -178,13 +176,8 @@ void node_state_cordon(struct node_state *n, const char *text)
 
 void node_state_take(struct node_state *n, size_t card, const struct card_use *use)
 {
-	struct card_use *sums[] = { &n->used[card], &n->totals.used };
-
-	for (size_t i = 0; i < HM_COUNT(sums); i++) {
-		sums[i]->slots += use->slots;
-		sums[i]->memory_mib += use->memory_mib;
-		sums[i]->cores += use->cores;
-	}
+	n->used[card] = card_use_sum(n->used[card], *use);
+	n->totals.used = card_use_sum(n->totals.used, *use);
 }
 
 void node_state_give(struct node_state *n, size_t card, const struct card_use *use)

@@ -11,6 +11,7 @@
 #include "contract/names.h"
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "core/macros.h"
 #include "model/mig.h"
 
 enum {
@@ -25,6 +26,18 @@ struct card_use {
 	int64_t memory_mib;
 	int64_t cores;
 };
+
+static inline struct card_use card_use_sum(struct card_use a, struct card_use b)
+{
+	return (struct card_use) { a.slots + b.slots, a.memory_mib + b.memory_mib, a.cores + b.cores };
+}
+
+/* The larger of each amount. */
+static inline struct card_use card_use_larger(struct card_use a, struct card_use b)
+{
+	return (struct card_use) { HM_MAX(a.slots, b.slots), HM_MAX(a.memory_mib, b.memory_mib),
+				   HM_MAX(a.cores, b.cores) };
+}
 
 struct card_profile {
 	char name[MIG_NAME_BYTES];

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/macros.h"
 #include "model/placement/node_state.h"
 #include "model/placement/pod_ask.h"
 
@@ -23,18 +22,6 @@ struct card_share {
 	int32_t profile;         /* of the node's profiles; NO_PROFILE: no MIG, or not looked up */
 	struct mig_placement at; /* size 0: no MIG instance */
 };
-
-static inline struct card_use card_use_sum(struct card_use a, struct card_use b)
-{
-	return (struct card_use) { a.slots + b.slots, a.memory_mib + b.memory_mib, a.cores + b.cores };
-}
-
-/* The larger of each amount. */
-static inline struct card_use card_use_larger(struct card_use a, struct card_use b)
-{
-	return (struct card_use) { HM_MAX(a.slots, b.slots), HM_MAX(a.memory_mib, b.memory_mib),
-				   HM_MAX(a.cores, b.cores) };
-}
 
 struct card_hold {
 	uint32_t card;
