@@ -26,7 +26,7 @@ class Fault(typing.NamedTuple):
 
 PLACEMENT = "src/model/placement/"
 FAULTS = [
-    Fault("sidecars take turns, as init containers do", PLACEMENT + "pod_use.c", "if (kind != ASK_INIT)", "if (kind == ASK_APP)"),
+    Fault("sidecars take turns, as init containers do", PLACEMENT + "pod_use.c", "kind == ASK_INIT", "kind != ASK_APP"),
     Fault("a Binding that failed is not rolled back", PLACEMENT + "cluster.c", "if (h != NULL && is_promise(h))\n\t\tcluster_release",
           "if (h != NULL && h->state == HOLD_RESERVED)\n\t\tcluster_release"),
     Fault("a reservation expires while its Binding is on the way", PLACEMENT + "cluster.c",

@@ -8,6 +8,7 @@
 #include "model/placement/card_order.h"
 #include "model/placement/fit_wishes.h"
 #include "model/placement/mig_place.h"
+#include "model/placement/pod_sum.h"
 #include "model/placement/topology_pick.h"
 
 enum { ACCEPTED = -1 };
@@ -34,9 +35,7 @@ struct fitter {
 	struct card_rank *alone, *together;
 	size_t alone_cap, together_cap, candidates;
 	bool any_mig;
-	/* Of all cards, for the quota: what runs together so far, and the most that one init container wants with it.
-	 */
-	struct card_use sum, peak;
+	struct pod_sum pod; /* of all cards, for the quota: the containers so far */
 };
 
 /* A container that looks for its cards. */
@@ -98,17 +97,12 @@ void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg)
 
 /* ---- amounts */
 
-static struct card_use use_of(const struct card_share *s)
-{
-	return (struct card_use) { 1, s->memory_mib, s->cores };
-}
-
 static struct card_use use_of_all(const struct card_share *s, size_t count)
 {
 	struct card_use sum = { 0 };
 
 	for (size_t i = 0; i < count; i++)
-		sum = card_use_sum(sum, use_of(&s[i]));
+		sum = card_use_sum(sum, card_share_use(&s[i]));
 	return sum;
 }
 
@@ -132,9 +126,12 @@ static int32_t memory_on(const struct fitter *f, size_t card, const struct card_
 /* May the pod count for this much more than what runs together so far? */
 static bool quota_allows(const struct fitter *f, struct card_use more)
 {
-	struct card_use pod = card_use_larger(f->peak, card_use_sum(f->sum, more));
+	struct pod_sum pod = f->pod;
+	struct card_use all;
 
-	return quota_fits(f->room, (struct quota_amount) { pod.memory_mib, pod.cores });
+	pod_sum_add(&pod, false, more);
+	all = pod_sum_total(&pod, false);
+	return quota_fits(f->room, (struct quota_amount) { all.memory_mib, all.cores });
 }
 
 /* ---- one card */
@@ -151,7 +148,7 @@ static int check_room(const struct fitter *f, const struct walk *w, const struct
 		return REASON_SLOTS;
 	if (f->wishes.order.mutex && used.slots > 0)
 		return REASON_EXCLUSIVE;
-	if (!quota_allows(f, card_use_sum(w->found, use_of(charged))))
+	if (!quota_allows(f, card_use_sum(w->found, card_share_use(charged))))
 		return REASON_QUOTA;
 	if (c->memory_mib - used.memory_mib < share->memory_mib)
 		return REASON_MEMORY;
@@ -185,7 +182,7 @@ static int keep(struct fitter *f, struct walk *w, const struct card_share *share
 	f->own[share->card].here_busy |= mig_place_bits(share->at);
 	/* Where all cards that would do are collected, the last one wanted is any of the rest. */
 	if (!f->wishes.order.topology || w->left > 1)
-		w->found = card_use_sum(w->found, use_of(share));
+		w->found = card_use_sum(w->found, card_share_use(share));
 	if (w->left > 0)
 		w->left--;
 	return 0;
@@ -348,7 +345,6 @@ static int find_cards(struct fitter *f, struct walk *w, struct hm_err *e)
 static void settle(struct fitter *f, const struct walk *w)
 {
 	const struct card_share *shares = &w->out->shares[w->first];
-	struct card_use all;
 
 	forget_places(f, w->out, w->first);
 	w->out->count = w->first + w->ask->count;
@@ -358,14 +354,10 @@ static void settle(struct fitter *f, const struct walk *w)
 
 		if (w->ask->kind == ASK_INIT)
 			continue;
-		own->use = card_use_sum(own->use, use_of(s));
+		own->use = card_use_sum(own->use, card_share_use(s));
 		own->busy |= mig_place_bits(s->at);
 	}
-	all = card_use_sum(f->sum, use_of_all(shares, w->ask->count));
-	if (w->ask->kind == ASK_INIT)
-		f->peak = card_use_larger(f->peak, all);
-	else
-		f->sum = all;
+	pod_sum_add(&f->pod, w->ask->kind == ASK_INIT, use_of_all(shares, w->ask->count));
 }
 
 /* ---- what no preemption mends */
@@ -432,7 +424,7 @@ static int fit_container(struct fitter *f, uint32_t container, struct grant *out
 static bool start_node(struct fitter *f, const struct node_state *n)
 {
 	f->n = n;
-	f->sum = f->peak = (struct card_use) { 0 };
+	f->pod = (struct pod_sum) { 0 };
 	f->candidates = 0;
 	f->any_mig = false;
 	if (n->count == 0)

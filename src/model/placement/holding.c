@@ -132,19 +132,13 @@ struct quota_amount holding_amount(const struct holding *h, int32_t card_mib)
 
 struct card_use holding_most(const struct holding *h, int32_t card_mib)
 {
-	struct pod_sum slots = { 0 }, memory = { 0 }, cores = { 0 };
+	struct pod_sum sum = { 0 };
 
 	for (size_t i = 0; i < h->ask_count; i++) {
 		const struct card_ask *a = &h->asks[i];
-		if (a->count == 0)
-			continue;
-		pod_sum_add(&slots, a->kind == ASK_INIT, 1);
-		pod_sum_add(&memory, a->kind == ASK_INIT, card_ask_memory(a, card_mib));
-		pod_sum_add(&cores, a->kind == ASK_INIT, a->cores);
+		if (a->count > 0)
+			pod_sum_add(&sum, a->kind == ASK_INIT,
+				    (struct card_use) { 1, card_ask_memory(a, card_mib), a->cores });
 	}
-	return (struct card_use) {
-		.slots = pod_sum_total(&slots, h->init_done),
-		.memory_mib = pod_sum_total(&memory, h->init_done),
-		.cores = pod_sum_total(&cores, h->init_done),
-	};
+	return pod_sum_total(&sum, h->init_done);
 }

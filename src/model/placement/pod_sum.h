@@ -1,36 +1,34 @@
-/* What a pod needs of something (memory, cores, a card's slots), from what its containers need, as Kubernetes computes
- * it: init containers run one at a time, so the largest counts; a sidecar (an init container that stays) runs beside
- * those that come after it and beside the others, so it adds up. Containers are added in the order of their spec, init
- * containers first. */
+/* What a pod needs of a card, or of cards together, from what its containers need, as Kubernetes computes it: init
+ * containers run one at a time, so the largest counts; a sidecar (an init container that stays) runs beside those that
+ * come after it and beside the others, so it adds up. Containers are added in the order of their spec, init containers
+ * first. */
 #ifndef HM_MODEL_PLACEMENT_POD_SUM_H
 #define HM_MODEL_PLACEMENT_POD_SUM_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#include "core/macros.h"
+#include "model/placement/node_state.h"
 
 struct pod_sum {
-	int64_t peak;    /* the most while init containers run */
-	int64_t running; /* sidecars so far, and containers */
+	struct card_use peak;    /* the most while init containers run */
+	struct card_use running; /* sidecars so far, and containers */
 };
 
-#define POD_SUM_MOST ((int64_t)1 << 48) /* of one container: no sum over a pod's containers overflows */
-
 /* init: a plain init container. */
-static inline void pod_sum_add(struct pod_sum *s, bool init, int64_t amount)
+static inline void pod_sum_add(struct pod_sum *s, bool init, struct card_use own)
 {
-	amount = HM_MIN(amount, POD_SUM_MOST);
+	struct card_use now = card_use_sum(s->running, own);
+
 	if (init)
-		s->peak = HM_MAX(s->peak, s->running + amount);
+		s->peak = card_use_larger(s->peak, now);
 	else
-		s->running += amount;
+		s->running = now;
 }
 
 /* `init_done`: the init containers have ended for good and hold nothing any more. */
-static inline int64_t pod_sum_total(const struct pod_sum *s, bool init_done)
+static inline struct card_use pod_sum_total(const struct pod_sum *s, bool init_done)
 {
-	return init_done ? s->running : HM_MAX(s->peak, s->running);
+	return init_done ? s->running : card_use_larger(s->peak, s->running);
 }
 
 #endif

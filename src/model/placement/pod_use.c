@@ -2,31 +2,28 @@
 
 #include <stdlib.h>
 
+#include "model/placement/pod_sum.h"
+
 static enum ask_kind kind_of(const enum ask_kind *kinds, size_t count, uint32_t container)
 {
 	return container < count ? kinds[container] : ASK_APP;
 }
 
-/* Of one card, over the containers in their order. */
-static struct card_use use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				     size_t kind_count, bool init_done, uint32_t card)
+struct card_use pod_use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
+				  size_t kind_count, bool init_done, const uint32_t *card)
 {
-	struct card_use together = { 0 }, peak = { 0 };
+	struct pod_sum sum = { 0 };
 
 	for (size_t i = 0, next; i < count; i = next) {
 		enum ask_kind kind = kind_of(kinds, kind_count, shares[i].container);
 		struct card_use own = { 0 };
 
 		for (next = i; next < count && shares[next].container == shares[i].container; next++)
-			if (shares[next].card == card)
-				own = card_use_sum(
-					own, (struct card_use) { 1, shares[next].memory_mib, shares[next].cores });
-		if (kind != ASK_INIT)
-			together = card_use_sum(together, own);
-		else if (!init_done && own.slots > 0)
-			peak = card_use_larger(peak, card_use_sum(together, own));
+			if (card == NULL || shares[next].card == *card)
+				own = card_use_sum(own, card_share_use(&shares[next]));
+		pod_sum_add(&sum, kind == ASK_INIT, own);
 	}
-	return card_use_larger(peak, together);
+	return pod_sum_total(&sum, init_done);
 }
 
 static int by_card(const void *a, const void *b)
@@ -49,7 +46,7 @@ size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum
 			seen = shares[k].card == hold.card;
 		if (seen)
 			continue;
-		hold.use = use_over_life(shares, count, kinds, kind_count, init_done, hold.card);
+		hold.use = pod_use_over_life(shares, count, kinds, kind_count, init_done, &hold.card);
 		if (hold.use.slots > 0)
 			out[n++] = hold;
 	}

@@ -23,14 +23,22 @@ struct card_share {
 	struct mig_placement at; /* size 0: no MIG instance */
 };
 
+static inline struct card_use card_share_use(const struct card_share *s)
+{
+	return (struct card_use) { 1, s->memory_mib, s->cores };
+}
+
+/* Of all cards, or of one where `card` is not NULL. shares in the order of containers; kinds[i] is container i's, what
+ * is beyond kind_count counts as an app container. init_done: plain init containers have ended and hold nothing. */
+struct card_use pod_use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
+				  size_t kind_count, bool init_done, const uint32_t *card);
+
 struct card_hold {
 	uint32_t card;
 	struct card_use use;
 };
 
-/* shares in the order of containers; kinds[i] is container i's, what is beyond kind_count counts as an app container.
- * init_done: plain init containers have ended and hold nothing. out has room for `count`, comes in order of cards.
- * Returns how many. */
+/* The same for each card. out has room for `count`, comes in order of cards. Returns how many. */
 size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
 		       bool init_done, struct card_hold *out);
 

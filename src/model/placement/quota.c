@@ -173,31 +173,30 @@ struct quota_amount quotas_room(const struct quotas *q, const char *name_space)
 struct quota_amount quota_of_shares(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
 				    size_t kind_count, bool init_done)
 {
-	struct pod_sum memory = { 0 }, cores = { 0 };
+	struct card_use all = pod_use_over_life(shares, count, kinds, kind_count, init_done, NULL);
 
-	for (size_t i = 0, next; i < count; i = next) {
-		bool init = shares[i].container < kind_count && kinds[shares[i].container] == ASK_INIT;
-		struct quota_amount own = { 0 };
-		for (next = i; next < count && shares[next].container == shares[i].container; next++) {
-			own.memory_mib += shares[next].memory_mib;
-			own.cores += shares[next].cores;
-		}
-		pod_sum_add(&memory, init, own.memory_mib);
-		pod_sum_add(&cores, init, own.cores);
-	}
-	return (struct quota_amount) { pod_sum_total(&memory, init_done), pod_sum_total(&cores, init_done) };
+	return (struct quota_amount) { all.memory_mib, all.cores };
+}
+
+/* So much that no sum over a pod's containers overflows. */
+static int64_t times(uint32_t count, int64_t amount)
+{
+	return HM_MIN(count * amount, (int64_t)1 << 48);
 }
 
 struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int32_t card_mib, bool init_done)
 {
-	struct pod_sum memory = { 0 }, cores = { 0 };
+	struct pod_sum sum = { 0 };
+	struct card_use all;
 
 	for (size_t i = 0; i < count; i++) {
-		bool init = asks[i].kind == ASK_INIT;
-		pod_sum_add(&memory, init, (int64_t)asks[i].count * card_ask_memory(&asks[i], card_mib));
-		pod_sum_add(&cores, init, (int64_t)asks[i].count * asks[i].cores);
+		const struct card_ask *a = &asks[i];
+		pod_sum_add(&sum, a->kind == ASK_INIT,
+			    (struct card_use) { a->count, times(a->count, card_ask_memory(a, card_mib)),
+						times(a->count, a->cores) });
 	}
-	return (struct quota_amount) { pod_sum_total(&memory, init_done), pod_sum_total(&cores, init_done) };
+	all = pod_sum_total(&sum, init_done);
+	return (struct quota_amount) { all.memory_mib, all.cores };
 }
 
 struct quota_space *quotas_open(struct quotas *q, const char *name_space)
