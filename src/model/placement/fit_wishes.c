@@ -68,22 +68,11 @@ int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct 
 	return err;
 }
 
-static bool type_in(const char *list, const char *type)
-{
-	struct cur c = cur_of(list, strlen(list));
-	struct piece word;
-
-	while (words_next(&c, &word))
-		if (text_has_piece(type, word))
-			return true;
-	return false;
-}
-
 static bool takes_kind(const struct pod_wishes *w, const char *type, const char *mode)
 {
-	if (!is_blank(w->use_types) && !type_in(w->use_types, type))
+	if (!is_blank(w->use_types) && !words_any_in(w->use_types, type))
 		return false;
-	if (!is_blank(w->no_types) && type_in(w->no_types, type))
+	if (!is_blank(w->no_types) && words_any_in(w->no_types, type))
 		return false;
 	return w->mode == NULL || strstr(w->mode, mode) != NULL;
 }

@@ -47,22 +47,11 @@ uint16_t card_ask_milli(const struct card_ask *ask, int32_t card_mib)
 	return (uint16_t)HM_MIN(milli, NEVER);
 }
 
-static bool names_type(const char *list, const char *type)
-{
-	struct cur c = cur_of(list, strlen(list));
-	struct piece word;
-
-	while (words_next(&c, &word))
-		if (word.n > 0 && text_has_piece(type, word))
-			return true;
-	return false;
-}
-
 static bool takes_type(const struct mix_shape *s, const char *type)
 {
-	if (s->use_types != NULL && s->use_types[0] != '\0' && !names_type(s->use_types, type))
+	if (s->use_types != NULL && s->use_types[0] != '\0' && !words_any_in(s->use_types, type))
 		return false;
-	return s->no_types == NULL || !names_type(s->no_types, type);
+	return s->no_types == NULL || !words_any_in(s->no_types, type);
 }
 
 static struct row make_row(const struct mix_entry *m, const char *type, int32_t card_mib, uint64_t total)

@@ -57,7 +57,7 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 		.numa = card->numa,
 		.index = card->index,
 		.healthy = card->healthy,
-		.nvidia = text_has_word(card->type, HAMI_DEVICE_TYPE),
+		.nvidia = strcasestr(card->type, HAMI_DEVICE_TYPE) != NULL,
 		.mig = strcmp(card->mode, HAMI_MODE_MIG) == 0,
 		.type = texts_keep(n->texts, card->type),
 		.mode = texts_keep(n->texts, card->mode),

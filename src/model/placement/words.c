@@ -48,21 +48,25 @@ bool words_have(const char *list, const char *word)
 	return false;
 }
 
-bool text_has_piece(const char *text, struct piece word)
+static bool contains(const char *text, struct piece word)
 {
 	size_t n = strlen(text);
 
-	if (word.n == 0)
-		return false;
 	for (size_t at = 0; at + word.n <= n; at++)
 		if (strncasecmp(text + at, word.p, word.n) == 0)
 			return true;
 	return false;
 }
 
-bool text_has_word(const char *text, const char *word)
+bool words_any_in(const char *list, const char *text)
 {
-	return text_has_piece(text, (struct piece) { word, strlen(word) });
+	struct cur c = cur_of(list, strlen(list));
+	struct piece word;
+
+	while (words_next(&c, &word))
+		if (word.n > 0 && contains(text, word))
+			return true;
+	return false;
 }
 
 bool text_is_true(const char *text)

@@ -15,9 +15,8 @@ bool words_have(const char *list, const char *word);
 /* Without blanks at both ends. */
 struct piece piece_trim(struct piece s);
 
-/* Does the text contain the word, in any case? An empty one never. */
-bool text_has_piece(const char *text, struct piece word);
-bool text_has_word(const char *text, const char *word);
+/* Does the text contain a word of the list, in any case? */
+bool words_any_in(const char *list, const char *text);
 
 /* What Go takes for true: 1, t, T, TRUE, true, True. NULL is not. */
 bool text_is_true(const char *text);
