@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "contract/hami.h"
 #include "core/cursor.h"
 #include "core/macros.h"
 #include "model/placement/words.h"
@@ -81,8 +82,8 @@ int card_weights_read(const char *text, struct card_weights *out, struct hm_err 
 	if (text == NULL || read_weights(text, out, &why) == 0)
 		return 0;
 	str_add_escaped(&shown, text, HM_MIN(strlen(text), (size_t)256));
-	return hm_err_set(e, HM_EINVAL, "invalid hami.io/device-scoring-weights annotation \"%s\": %s",
-			  str_text(&shown), why.msg);
+	return hm_err_set(e, HM_EINVAL, "invalid " HAMI_WISH_WEIGHTS " annotation \"%s\": %s", str_text(&shown),
+			  why.msg);
 }
 
 /* In single precision and in this order, as HAMi reckons: equal cards stay equal, and unequal ones unequal alike. */

@@ -58,9 +58,9 @@ int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct 
 	out->order = card_order_read(policy, out->numa_bind);
 	err = card_weights_read(texts->weights, &out->weights, e);
 	if (err == 0)
-		err = check_types(texts->use_types, "nvidia.com/use-gputype", e);
+		err = check_types(texts->use_types, HAMI_WISH_USE_TYPE, e);
 	if (err == 0)
-		err = check_types(texts->no_types, "nvidia.com/nouse-gputype", e);
+		err = check_types(texts->no_types, HAMI_WISH_NO_TYPE, e);
 	if (err == 0)
 		err = read_uuids(texts->use_uuids, &out->use_uuids, e);
 	if (err == 0)
