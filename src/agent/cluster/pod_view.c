@@ -7,6 +7,7 @@
 #include "contract/hami.h"
 #include "core/fmt.h"
 #include "core/num.h"
+#include "model/placement/words.h"
 
 static const char *const keys[POD_ANNOTATIONS] = {
 	[POD_TO_ALLOCATE] = HAMI_POD_TO_ALLOCATE,
@@ -72,16 +73,6 @@ static int read_gpus(const struct cJSON *tree, const char *resource, struct pod_
 
 /* ---- environment */
 
-static bool is_true(const char *text)
-{
-	static const char *const words[] = { "1", "t", "T", "TRUE", "true", "True" };
-
-	for (size_t i = 0; text != NULL && i < HM_COUNT(words); i++)
-		if (strcmp(text, words[i]) == 0)
-			return true;
-	return false;
-}
-
 static void keep_word(const char *value, char out[16])
 {
 	if (value == NULL || hm_fmt(out, 16, "%s", value) >= 16)
@@ -106,7 +97,7 @@ static void read_env(const struct cJSON *tree, struct pod_container *c)
 		if (name == NULL)
 			continue;
 		if (strcmp(name, HAMI_ENV_DISABLE_CONTROL) == 0)
-			c->disable_control |= is_true(value);
+			c->disable_control |= text_is_true(value);
 		else if (strcmp(name, HM_ENV_VISIBLE_DEVICES) == 0)
 			c->visible_devices |= value == NULL || shows_cards(value);
 		else if (strcmp(name, HM_ENV_PRIORITY) == 0)
