@@ -100,7 +100,6 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 	n->unreadable = h->unreadable;
 	n->container_count = (uint32_t)h->ask_count;
 	if (h->unreadable) {
-		n->ask_count = (uint32_t)h->ask_count;
 		if (h->ask_count > 0)
 			memcpy(n->asks, h->asks, l.asks);
 	} else {
@@ -126,7 +125,7 @@ const char *holding_profile(const struct holding *h, const struct card_share *s)
 struct quota_amount holding_amount(const struct holding *h, int32_t card_mib)
 {
 	if (h->unreadable)
-		return quota_of_asks(h->asks, h->ask_count, card_mib, h->init_done);
+		return quota_of_asks(h->asks, h->container_count, card_mib, h->init_done);
 	return quota_of_shares(h->shares, h->share_count, h->kinds, h->kind_count, h->init_done);
 }
 
@@ -134,7 +133,7 @@ struct card_use holding_most(const struct holding *h, int32_t card_mib)
 {
 	struct pod_sum sum = { 0 };
 
-	for (size_t i = 0; i < h->ask_count; i++) {
+	for (size_t i = 0; i < h->container_count; i++) {
 		const struct card_ask *a = &h->asks[i];
 		if (a->count > 0)
 			pod_sum_add(&sum, a->kind == ASK_INIT,

@@ -60,16 +60,16 @@ struct holding {
 	const char *uid, *name;
 	enum hold_state state;
 	bool init_done, unreadable, applied;
-	uint32_t share_count, kind_count, ask_count;
+	uint32_t share_count, kind_count;
 	uint32_t container_count; /* of the pod, those without a share too */
 	struct card_share
 		*shares;       /* card: the node_book's number of its UUID; profile: where its name stands in texts */
 	enum ask_kind *kinds;  /* of containers, up to the last that is no app container */
-	struct card_ask *asks; /* where unreadable */
+	struct card_ask *asks; /* of each container; only where unreadable */
 	const char *texts;
 };
 
-/* On no list, of no node and namespace yet; `card` of a share is its place in h->shares, for node_book_bind. -HM_EINVAL
+/* On no list, of no node and namespace yet; `card` of a share is its place in h->shares, for node_book_add. -HM_EINVAL
  * where an amount is negative or shares are not in order of their containers; -HM_ENOMEM. */
 int holding_new(const struct hold *h, struct holding **out, struct hm_err *e) HM_MUST_USE;
 void holding_free(struct holding *h);
