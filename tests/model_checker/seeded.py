@@ -77,9 +77,8 @@ def seed(fault, source):
     source.write_text(text.replace(fault.text, fault.becomes))
 
 
-def find(fault, build, folder, seconds):
+def find(fault, build, compile_of, link, folder, seconds):
     """Seconds until the checker says that something is wrong; None: it does not."""
-    compile_of, link = commands(build)
     source, program = folder / "fault.c", folder / "checker"
     seed(fault, source)
     compiler = next(command for name, command in compile_of.items() if name.endswith("/" + fault.file))
@@ -100,12 +99,13 @@ def main():
     parser.add_argument("faults", nargs="*")
     args = parser.parse_args()
     chosen = [f for f in FAULTS if not args.faults or any(word in f.what for word in args.faults)]
-    missed = 0
+    missed, build = 0, args.build.resolve()
+    compile_of, link = commands(build)
     with tempfile.TemporaryDirectory(prefix="hm-seeded-", dir="/tmp") as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         def one(number):
             own = pathlib.Path(folder) / str(number)
             own.mkdir()
-            return find(chosen[number], args.build.resolve(), own, args.seconds)
+            return find(chosen[number], build, compile_of, link, own, args.seconds)
 
         for fault, (took, wrong) in zip(chosen, pool.map(one, range(len(chosen)))):
             missed += took is None
