@@ -108,15 +108,12 @@ static void add_asks(struct pod_ask *ask, struct bytes *b)
 }
 
 /* Nothing is sold that is not there, over the pod's life. */
-static void check_cards(const struct node_state *n, const struct pod_ask *ask, const struct grant *g)
+static void check_cards(const struct node_state *n, const struct grant *g, const enum ask_kind *kinds,
+			size_t kind_count)
 {
-	enum ask_kind kinds[MOST_CONTAINERS];
 	struct card_hold *holds hm_auto_heap = calloc(g->count + 1, sizeof *holds);
-	size_t count;
+	size_t count = pod_use_by_card(g->shares, g->count, kinds, kind_count, false, holds);
 
-	for (size_t i = 0; i < ask->count; i++)
-		kinds[i] = ask->containers[i].kind;
-	count = pod_use_by_card(g->shares, g->count, kinds, ask->count, false, holds);
 	for (size_t i = 0; i < count; i++) {
 		const struct node_card *c = &n->cards[holds[i].card];
 		const struct card_use *used = &n->used[holds[i].card];
@@ -157,12 +154,15 @@ static void check_shares(const struct node_state *n, const struct pod_ask *ask, 
 	}
 }
 
-static void check_quota(const struct pod_ask *ask, const struct grant *g, struct quota_amount room)
+static void check_grant(const struct node_state *n, const struct pod_ask *ask, const struct grant *g,
+			struct quota_amount room)
 {
 	enum ask_kind kinds[MOST_CONTAINERS];
 
 	for (size_t i = 0; i < ask->count; i++)
 		kinds[i] = ask->containers[i].kind;
+	check_shares(n, ask, g);
+	check_cards(n, g, kinds, ask->count);
 	CHECK(quota_fits(room, quota_of_shares(g->shares, g->count, kinds, ask->count, false)));
 }
 
@@ -189,9 +189,7 @@ static void fit(struct bytes *b, struct pod_ask *ask, const char *policy)
 	fits = fit_pod(f, n, &g, &why, NULL);
 	CHECK(fits == 0 || fits == 1);
 	if (fits == 1) {
-		check_shares(n, ask, &g);
-		check_cards(n, ask, &g);
-		check_quota(ask, &g, room);
+		check_grant(n, ask, &g, room);
 		return;
 	}
 	for (int i = 0; i < REASON_COUNT; i++)
