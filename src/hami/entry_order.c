@@ -29,24 +29,28 @@ static bool by_position(const struct pod_devices *d, const uint32_t *cards, size
 	return true;
 }
 
+static size_t next_asking(const uint32_t *cards, size_t containers, size_t from)
+{
+	while (from < containers && cards[from] == 0)
+		from++;
+	return from;
+}
+
 /* The containers from `first` on that ask, one after another. */
 static bool by_turn(const struct pod_devices *d, const uint32_t *cards, size_t containers, size_t first,
 		    size_t *container_of)
 {
-	size_t next = first;
+	size_t next = next_asking(cards, containers, first);
 
 	for (size_t i = 0; i < d->entry_count; i++) {
 		container_of[i] = containers;
 		if (!entry_is_filled(d, i))
 			continue;
-		while (next < containers && cards[next] == 0)
-			next++;
 		if (next == containers)
 			return false;
-		container_of[i] = next++;
+		container_of[i] = next;
+		next = next_asking(cards, containers, next + 1);
 	}
-	while (next < containers && cards[next] == 0)
-		next++;
 	return next == containers;
 }
 
