@@ -73,7 +73,6 @@ struct holding {
  * where an amount is negative or shares are not in order of their containers; -HM_ENOMEM. */
 int holding_new(const struct hold *h, struct holding **out, struct hm_err *e) HM_MUST_USE;
 void holding_free(struct holding *h);
-HM_DEFINE_AUTO(holding, holding_free);
 
 /* "" where the share is no MIG instance. */
 const char *holding_profile(const struct holding *h, const struct card_share *s);

@@ -9,17 +9,13 @@
 
 struct node_book *node_book_new(const char *name)
 {
-	struct node_book *b = calloc(1, sizeof *b);
+	hm_auto(node_book) *b = calloc(1, sizeof *b);
 
 	if (b == NULL)
 		return NULL;
 	list_init(&b->holdings);
 	b->name = strdup(name);
-	if (b->name == NULL) {
-		free(b);
-		return NULL;
-	}
-	return b;
+	return b->name == NULL ? NULL : HM_STEAL(b);
 }
 
 void node_book_free(struct node_book *b)
