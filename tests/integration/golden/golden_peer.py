@@ -21,9 +21,13 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "golden"
 ABSENT = "(absent)"
 
 
+def recording(name):
+    with gzip.open(GOLDEN / name, "rt") as f:
+        return [json.loads(line) for line in f]
+
+
 def lines(action):
-    with gzip.open(GOLDEN / "plugin.jsonl.gz", "rt") as f:
-        return [line for line in map(json.loads, f) if line["action"] == action]
+    return [line for line in recording("plugin.jsonl.gz") if line["action"] == action]
 
 
 def name_of(line):
@@ -141,7 +145,11 @@ def flat(value, path=""):
 
 
 def differences(golden, ours):
-    a, b = flat(golden), flat(ours)
+    return flat_differences(flat(golden), flat(ours))
+
+
+def flat_differences(a, b):
+    """{path: (the first's, the second's)}"""
     return {path: (a.get(path, ABSENT), b.get(path, ABSENT)) for path in sorted(a.keys() | b.keys())
             if a.get(path, ABSENT) != b.get(path, ABSENT)}
 

@@ -1,12 +1,11 @@
 """Each pod that HAMi's scheduler was asked for: ours chooses the same node and cards, or refuses for the same reasons,
 or the difference is listed. What HAMi answered is what the later lines of a cluster build on, whatever ours said."""
-import gzip
 import json
 import subprocess
 
 import pytest
 
-from golden_peer import GOLDEN, Known, differences
+from golden_peer import Known, differences, recording
 
 DEVICES, MIG, NODE = "hami.io/vgpu-devices-allocated", "hami.io/vgpu-mig-allocations", "hami.io/vgpu-node"
 CORE = 1783  # lines without a tag but S24, which is no other answer: all of them are asked
@@ -184,12 +183,10 @@ def is_compared(line):
 @pytest.fixture(scope="module")
 def replayed(build):
     """[(line, HAMi's answer, ours)] of all Filter lines that can be compared."""
-    with gzip.open(GOLDEN / "filter.jsonl.gz", "rt") as f:
-        lines = [json.loads(text) for text in f]
     out, configs, cluster = [], {}, None
     with subprocess.Popen([str(build / "tests/golden-filter-answers")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as program:
-        for line in lines:
+        for line in recording("filter.jsonl.gz"):
             if line["action"] == "config":
                 configs[line["config"]] = line
             elif line["action"] == "cluster":

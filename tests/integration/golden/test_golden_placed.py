@@ -1,17 +1,15 @@
 """Each pod that HAMi's scheduler placed: every container finds its own devices in the text, by the agent's rule."""
-import gzip
 import json
 import subprocess
 
 import pytest
 
-from golden_peer import GOLDEN, Known, differences
+from golden_peer import Known, differences, recording
 
 
 @pytest.fixture(scope="module")
 def placed():
-    with gzip.open(GOLDEN / "placed.jsonl.gz", "rt") as f:
-        return [json.loads(line) for line in f]
+    return recording("placed.jsonl.gz")
 
 
 @pytest.fixture(scope="module")

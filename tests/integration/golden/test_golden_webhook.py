@@ -1,22 +1,20 @@
 """Each admission review that HAMi's webhook answered: ours answers the same, or the difference is listed."""
 import base64
 import fractions
-import gzip
 import json
 import re
 import subprocess
 
 import pytest
 
-from golden_peer import ABSENT, GOLDEN, Known
+from golden_peer import Known, flat_differences, recording
 
 UID = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    with gzip.open(GOLDEN / "webhook.jsonl.gz", "rt") as f:
-        return [json.loads(line) for line in f]
+    return recording("webhook.jsonl.gz")
 
 
 # --- what goes in -----------------------------------------------------------------------------------------------------
@@ -124,8 +122,7 @@ def differences(line, response):
         patch = json.loads(base64.b64decode(response.get("patch", "W10="), validate=True))
         a.update(flat(normal(patched(line["object"], line.get("patch", []))), "after"))
         b.update(flat(normal(patched(line["object"], patch)), "after"))
-    return {path: (a.get(path, ABSENT), b.get(path, ABSENT)) for path in sorted(a.keys() | b.keys())
-            if a.get(path, ABSENT) != b.get(path, ABSENT)}
+    return flat_differences(a, b)
 
 
 def answer_all(build, lines):
