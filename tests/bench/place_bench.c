@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/map.h"
 #include "core/num.h"
 #include "model/placement/place.h"
 

@@ -103,7 +103,7 @@ extern const struct w_profile w_profiles[2];
 
 uint64_t w_roll(struct world *w, uint64_t below);
 bool w_chance(struct world *w, unsigned percent);
-#define W_PICK(w, array) ((array)[w_roll(w, sizeof(array) / sizeof((array)[0]))])
+#define W_PICK(w, array) ((array)[w_roll(w, HM_COUNT(array))])
 
 void world_init(struct world *w, uint64_t seed);
 void world_fini(struct world *w);

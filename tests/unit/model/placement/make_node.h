@@ -38,4 +38,11 @@ static inline void take(struct node_state *n, size_t card, int64_t slots, int64_
 	node_state_take(n, card, &(struct card_use) { slots, memory, cores });
 }
 
+/* In both directions. */
+static inline void join(struct node_state *n, const char *a, const char *b, int32_t score)
+{
+	assert_int_equal(node_state_set_pair_score(n, a, b, score, NULL), 0);
+	assert_int_equal(node_state_set_pair_score(n, b, a, score, NULL), 0);
+}
+
 #endif

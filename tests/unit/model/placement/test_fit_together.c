@@ -72,10 +72,8 @@ static struct node_state *joined_node(struct texts *texts)
 		c.numa = i == 1 || i == 2;
 		add_card(n, c);
 	}
-	for (size_t i = 0; i < HM_COUNT(pairs); i++) {
-		assert_int_equal(node_state_set_pair_score(n, pairs[i].a, pairs[i].b, pairs[i].score, NULL), 0);
-		assert_int_equal(node_state_set_pair_score(n, pairs[i].b, pairs[i].a, pairs[i].score, NULL), 0);
-	}
+	for (size_t i = 0; i < HM_COUNT(pairs); i++)
+		join(n, pairs[i].a, pairs[i].b, pairs[i].score);
 	return n;
 }
 

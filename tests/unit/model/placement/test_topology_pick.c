@@ -15,14 +15,8 @@ static struct node_state *scored_node(struct texts *texts, unsigned seed, unsign
 		add_card(n, make_card(i));
 	srand(seed);
 	for (unsigned a = 0; a < cards; a++)
-		for (unsigned b = a + 1; b < cards; b++) {
-			int32_t score = 10 * (rand() % 8);
-
-			assert_int_equal(node_state_set_pair_score(n, n->cards[a].uuid, n->cards[b].uuid, score, NULL),
-					 0);
-			assert_int_equal(node_state_set_pair_score(n, n->cards[b].uuid, n->cards[a].uuid, score, NULL),
-					 0);
-		}
+		for (unsigned b = a + 1; b < cards; b++)
+			join(n, n->cards[a].uuid, n->cards[b].uuid, 10 * (rand() % 8));
 	return n;
 }
 
@@ -113,10 +107,8 @@ static void a_single_one(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		add_card(n, make_card(i));
 	/* 0-1 and 0-2 are joined, 3 to nobody. */
-	assert_int_equal(node_state_set_pair_score(n, "GPU-0", "GPU-1", 100, NULL), 0);
-	assert_int_equal(node_state_set_pair_score(n, "GPU-1", "GPU-0", 100, NULL), 0);
-	assert_int_equal(node_state_set_pair_score(n, "GPU-0", "GPU-2", 100, NULL), 0);
-	assert_int_equal(node_state_set_pair_score(n, "GPU-2", "GPU-0", 100, NULL), 0);
+	join(n, "GPU-0", "GPU-1", 100);
+	join(n, "GPU-0", "GPU-2", 100);
 	topology_pick(n, &found[1], 3, 1);
 	assert_int_equal(found[1].card, 2); /* of 2, 1, 0: the first that only one of the others is joined to */
 	topology_pick(n, found, 4, 1);
