@@ -126,12 +126,9 @@ static int32_t memory_on(const struct fitter *f, size_t card, const struct card_
 /* May the pod count for this much more than what runs together so far? */
 static bool quota_allows(const struct fitter *f, struct card_use more)
 {
-	struct pod_sum pod = f->pod;
-	struct card_use all;
+	struct card_use pod = pod_sum_with(&f->pod, more);
 
-	pod_sum_add(&pod, false, more);
-	all = pod_sum_total(&pod, false);
-	return quota_fits(f->room, (struct quota_amount) { all.memory_mib, all.cores });
+	return quota_fits(f->room, (struct quota_amount) { pod.memory_mib, pod.cores });
 }
 
 /* ---- one card */

@@ -31,4 +31,10 @@ static inline struct card_use pod_sum_total(const struct pod_sum *s, bool init_d
 	return init_done ? s->running : card_use_larger(s->peak, s->running);
 }
 
+/* What the total would be with a container more; whether it is an init container is all one. */
+static inline struct card_use pod_sum_with(const struct pod_sum *s, struct card_use own)
+{
+	return card_use_larger(s->peak, card_use_sum(s->running, own));
+}
+
 #endif
