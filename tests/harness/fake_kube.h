@@ -9,6 +9,7 @@
 
 #include "harness/unit.h"
 #include "io/json.h"
+#include "io/loop.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/reflector.h"
@@ -110,6 +111,21 @@ static inline void fake_forget(void)
 	memset(fake_requests, 0, sizeof fake_requests);
 	fake_count = 0;
 	fake_refuses = false;
+}
+
+/* cmocka's, of a test or a group: the loop. */
+static inline int fake_setup(void **state)
+{
+	(void)state;
+	return loop_new(&fake_loop, NULL);
+}
+
+static inline int fake_teardown(void **state)
+{
+	(void)state;
+	fake_forget();
+	loop_free(fake_loop);
+	return 0;
 }
 
 /* The newest request that is open; fails the test where there is none. */

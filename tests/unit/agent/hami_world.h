@@ -69,16 +69,13 @@ static inline struct hami_late_stats stats(void)
 
 static inline int set_up(void **state)
 {
-	struct hm_err e;
-
 	log_set_sink(fast_keep_line, NULL);
-	return temp_setup(state) < 0 ? -1 : loop_new(&fake_loop, &e);
+	return temp_setup(state) < 0 ? -1 : fake_setup(state);
 }
 
 static inline int tear_down(void **state)
 {
-	fake_forget();
-	loop_free(fake_loop);
+	(void)fake_teardown(state);
 	return temp_teardown(state);
 }
 

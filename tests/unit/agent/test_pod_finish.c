@@ -206,16 +206,13 @@ static void what_was_missed(void **state)
 
 static int set_up(void **state)
 {
-	struct hm_err e;
-
 	log_set_sink(fast_keep_line, NULL);
-	return temp_setup(state) < 0 ? -1 : loop_new(&fake_loop, &e);
+	return temp_setup(state) < 0 ? -1 : fake_setup(state);
 }
 
 static int tear_down(void **state)
 {
-	fake_forget();
-	loop_free(fake_loop);
+	(void)fake_teardown(state);
 	return temp_teardown(state);
 }
 

@@ -268,23 +268,6 @@ static void paused_nothing_is_written(void **state)
 	end();
 }
 
-static int set_up(void **state)
-{
-	struct hm_err e;
-
-	(void)state;
-	log_set_sink(fast_keep_line, NULL);
-	return loop_new(&fake_loop, &e);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fake_forget();
-	loop_free(fake_loop);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,5 +276,6 @@ int main(void)
 		cmocka_unit_test(paused_nothing_is_written),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	log_set_sink(fast_keep_line, NULL);
+	return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
 }

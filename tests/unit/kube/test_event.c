@@ -79,22 +79,6 @@ static void by_an_update_where_patching_is_not_allowed(void **state)
 	assert_int_equal(dropped(v), 1);
 }
 
-static int set_up(void **state)
-{
-	struct hm_err e;
-
-	(void)state;
-	return loop_new(&fake_loop, &e);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fake_forget();
-	loop_free(fake_loop);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,5 +86,5 @@ int main(void)
 		cmocka_unit_test(by_an_update_where_patching_is_not_allowed),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
 }

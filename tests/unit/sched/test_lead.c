@@ -286,19 +286,6 @@ static void what_is_missing_is_said(void **state)
 	assert_string_equal(e.msg, "leader election needs a host name");
 }
 
-static int open_loop(void **state)
-{
-	(void)state;
-	return loop_new(&fake_loop, NULL);
-}
-
-static int close_loop(void **state)
-{
-	(void)state;
-	loop_free(fake_loop);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,5 +297,5 @@ int main(void)
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 15;
-	return cmocka_run_group_tests(tests, open_loop, close_loop);
+	return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
 }

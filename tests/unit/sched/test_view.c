@@ -329,19 +329,6 @@ static void without_a_mark_all_is_listed_anew(void **state)
 	end();
 }
 
-static int open_loop(void **state)
-{
-	(void)state;
-	return loop_new(&fake_loop, NULL);
-}
-
-static int close_loop(void **state)
-{
-	(void)state;
-	loop_free(fake_loop);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,5 +344,5 @@ int main(void)
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 100;
-	return cmocka_run_group_tests(tests, open_loop, close_loop);
+	return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
 }
