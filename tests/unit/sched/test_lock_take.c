@@ -1,0 +1,185 @@
+#include "sched/bind/lock_take.h"
+
+#include "bind_world.h"
+
+static void expect_lock(const char *version)
+{
+	hm_auto_str want = { 0 };
+
+	str_addf(
+		&want,
+		"{\"metadata\":{\"uid\":\"un\",\"resourceVersion\":\"%s\",\"annotations\":{\"hami.io/mutex.lock\":\"20",
+		version);
+	assert_int_equal(fake_open()->verb, KUBE_PATCH);
+	assert_string_equal(fake_open()->path, "/api/v1/nodes/n1");
+	assert_memory_equal(fake_open()->body, str_text(&want), want.n);
+	assert_non_null(strstr(fake_open()->body, "Z,ns,p1\"}}}"));
+}
+
+static void the_lock_comes_first(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	expect_lock("7");
+	fake_answer(KUBE_DONE, 200, "{}");
+	expect_binding("p1", "n1");
+	fake_answer(KUBE_DONE, 201, "{}");
+	assert_string_equal(w.answer, "");
+	assert_int_equal(fake_count, 2); /* its agent removes the lock */
+	end();
+}
+
+static void the_lock_is_given_back(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	fake_answer(KUBE_DONE, 200, "{}");
+	fake_answer(KUBE_NOT_FOUND, 404, "");
+	assert_int_equal(w.answers, 1);
+	assert_int_equal(held("n1"), 0);
+	wait_requests(3);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	fake_answer(KUBE_DONE, 200,
+		    "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
+		    "\"hami.io/mutex.lock\":\"2026-08-21T06:20:39Z,ns,p1\"}}}");
+	assert_string_equal(fake_open()->body,
+			    "{\"metadata\":{\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
+			    "\"hami.io/mutex.lock\":null}}}");
+	fake_answer(KUBE_DONE, 200, "{}");
+	/* And again, for another pod. */
+	reserve("p2", "n1");
+	bind_pod("p2", "n1");
+	wait_requests(5);
+	end();
+}
+
+static void one_at_a_time_on_a_node(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "n1");
+	reserve("p2", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	bind_pod("p2", "n1");
+	wait_answers(1);
+	assert_string_equal(w.answer, "node n1 is locked: node lock contention");
+	assert_int_equal(fake_count, 1);
+	assert_int_equal(held("n1"), 3000);
+	end();
+}
+
+static void locked_by_another(void **state)
+{
+	static const struct {
+		const char *pod; /* the holder, as the API server has it; NULL: 404 */
+		bool taken;
+	} rows[] = {
+		{ "{\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Pending\"}}", false },
+		{ "{\"spec\":{},\"status\":{\"phase\":\"Pending\"}}", false },
+		{ "{\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Failed\"}}", true },
+		{ "{\"spec\":{\"nodeName\":\"n2\"},\"status\":{\"phase\":\"Running\"}}", true },
+		{ NULL, true },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str lock = { 0 }, node = { 0 };
+
+		begin();
+		str_add_utc(&lock, clock_wall_ms());
+		str_add(&lock, "Z,other,q");
+		w.seen.lock = str_text(&lock);
+		str_addf(&node,
+			 "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
+			 "\"hami.io/mutex.lock\":\"%s\"}}}",
+			 str_text(&lock));
+		reserve("p1", "n1");
+		bind_pod("p1", "n1");
+		wait_requests(1);
+		/* The watch may be late: the node is read before anybody is turned away. */
+		assert_string_equal(fake_open()->path, "/api/v1/nodes/n1");
+		fake_answer(KUBE_DONE, 200, str_text(&node));
+		assert_string_equal(fake_open()->path, "/api/v1/namespaces/other/pods/q");
+		if (rows[i].pod != NULL)
+			fake_answer(KUBE_DONE, 200, rows[i].pod);
+		else
+			fake_answer(KUBE_NOT_FOUND, 404, "");
+		if (rows[i].taken) {
+			expect_lock("8");
+		} else {
+			assert_string_equal(w.answer, "node n1 has been locked within 5m0s: node lock contention");
+			assert_int_equal(held("n1"), 0);
+		}
+		end();
+	}
+}
+
+static void a_conflict_is_tried_again(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	for (size_t i = 1; i < LOCK_TRIES; i++) {
+		fake_answer(KUBE_CONFLICT, 409, "");
+		wait_requests(2 * i);
+		fake_answer(KUBE_DONE, 200,
+			    "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"9\"}}");
+		expect_lock("9");
+	}
+	fake_answer(KUBE_CONFLICT, 409, "");
+	assert_string_equal(w.answer, "node lock of n1: 409 as the test says");
+	end();
+}
+
+static void what_a_lock_says(void **state)
+{
+	/* 2026-08-21T06:20:39Z */
+	const int64_t at = 1787293239;
+	static const struct {
+		const char *value;
+		int64_t after_s;
+		enum lock_says says;
+	} rows[] = {
+		{ NULL, 0, LOCK_FREE },
+		{ "2026-08-21T06:20:39Z,other,q", 10, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z,other,q", 300, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z,other,q", 301, LOCK_FREE },
+		{ "2026-08-21T08:20:39+02:00,other,q", 10, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z,other,q", -10, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z,other,q", -301, LOCK_FREE }, /* of a clock that is wrong */
+		{ "2026-08-21T06:20:39Z,ns,p1", 10, LOCK_FREE },
+		{ "2026-08-21T06:20:39Z,other,p1", 10, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z,ns,xp1", 10, LOCK_ASK_HOLDER },
+		{ "2026-08-21T06:20:39Z", 10, LOCK_HELD },
+		{ "2026-08-21T06:20:39Z", 301, LOCK_FREE },
+		{ "garbage", 10, LOCK_FREE },
+		{ "", 10, LOCK_FREE },
+		{ "2026-08-21T06:20:39Z,other", 10, LOCK_FREE },
+		{ "yesterday,other,q", 10, LOCK_FREE },
+		{ "2026-08-21T06:20:39Z,a,b,c", 10, LOCK_FREE },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++)
+		if (lock_says(rows[i].value, "ns", "p1", at + rows[i].after_s, 300000) != rows[i].says)
+			fail_msg("row %zu", i);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_lock_comes_first),      cmocka_unit_test(the_lock_is_given_back),
+		cmocka_unit_test(one_at_a_time_on_a_node),   cmocka_unit_test(locked_by_another),
+		cmocka_unit_test(a_conflict_is_tried_again), cmocka_unit_test(what_a_lock_says),
+	};
+	log_set_sink(fast_keep_line, NULL);
+	fast = 30;
+	return cmocka_run_group_tests(tests, fake_setup, fake_teardown);
+}
