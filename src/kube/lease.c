@@ -57,29 +57,26 @@ static void add_spec(struct str *out, const struct kube_lease_write *w)
 	str_addc(out, '}');
 }
 
-static int finish(const struct str *out, struct hm_err *e)
+/* `begin` is the body up to and with metadata's brace, `name` metadata's one member. */
+static int write_body(const char *begin, const char *name, const char *value, const struct kube_lease_write *w,
+		      struct str *out, struct hm_err *e)
 {
+	str_clear(out);
+	str_add(out, begin);
+	json_add_member(out, name, value);
+	str_add(out, "},");
+	add_spec(out, w);
+	str_addc(out, '}');
 	return str_failed(out) ? hm_err_set(e, HM_ENOMEM, "lease: out of memory") : 0;
 }
 
 int kube_lease_patch(const struct kube_lease_write *w, const char *resource_version, struct str *out, struct hm_err *e)
 {
-	str_clear(out);
-	str_add(out, "{\"metadata\":{");
-	json_add_member(out, "resourceVersion", resource_version);
-	str_add(out, "},");
-	add_spec(out, w);
-	str_addc(out, '}');
-	return finish(out, e);
+	return write_body("{\"metadata\":{", "resourceVersion", resource_version, w, out, e);
 }
 
 int kube_lease_text(const struct kube_lease_write *w, const char *name, struct str *out, struct hm_err *e)
 {
-	str_clear(out);
-	str_add(out, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{");
-	json_add_member(out, "name", name);
-	str_add(out, "},");
-	add_spec(out, w);
-	str_addc(out, '}');
-	return finish(out, e);
+	return write_body("{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{", "name", name,
+			  w, out, e);
 }
