@@ -9,6 +9,7 @@
 #include "core/macros.h"
 #include "io/json.h"
 #include "io/json_write.h"
+#include "sched/view/pod_read.h"
 #include "sched/webhook/patch.h"
 
 void pod_containers_fini(struct pod_containers *p)
@@ -21,17 +22,13 @@ static void read_container(const struct cJSON *node, const char *list, size_t in
 			   struct pod_container *out)
 {
 	const char *name = review_text(node, "name");
-	const char *restart = review_text(node, "restartPolicy");
-	bool stays = restart != NULL && strcmp(restart, "Always") == 0;
 
 	*out = (struct pod_container) {
 		.node = node,
 		.name = name == NULL ? "" : name,
 		.list = list,
 		.index = index,
-		.kind = !init   ? ASK_APP
-			: stays ? ASK_SIDECAR
-				: ASK_INIT,
+		.kind = pod_kind_of(node, init),
 		.privileged = cJSON_IsTrue(review_member(review_member(node, "securityContext"), "privileged")),
 	};
 }
@@ -242,8 +239,7 @@ static struct ask_amount ask_of(const struct amounts *a, enum amount_kind kind)
 
 int containers_ask(const struct pod_containers *p, const struct device_config *c, struct pod_ask *out, struct hm_err *e)
 {
-	const struct ask_rules rules = { (int32_t)c->memory_factor, (int32_t)c->default_memory_mib,
-					 (int32_t)c->default_cores };
+	const struct ask_rules rules = pod_rules_of(c).ask;
 
 	for (size_t i = 0; i < p->count; i++) {
 		const struct pod_container *from = &p->items[i];
