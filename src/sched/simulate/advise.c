@@ -103,22 +103,13 @@ static bool holders_of(const struct search *s, const char *node, const char *uui
 	return out->count > 0;
 }
 
-static void cordon(struct search *s, const struct node_state *n, const char *uuid)
+/* The other cards stay as they are. */
+static void cordon(struct search *s, const struct node_state *n, size_t card, bool on)
 {
 	hm_auto_str list = { 0 };
 
 	for (size_t i = 0; i < n->count; i++)
-		if (n->cards[i].cordoned || strcmp(n->cards[i].uuid, uuid) == 0)
-			str_addf(&list, "%s,", n->cards[i].uuid);
-	cluster_cordon_node(s->scene->cluster, n->name, str_text(&list));
-}
-
-static void uncordon(struct search *s, const struct node_state *n, const char *uuid)
-{
-	hm_auto_str list = { 0 };
-
-	for (size_t i = 0; i < n->count; i++)
-		if (n->cards[i].cordoned && strcmp(n->cards[i].uuid, uuid) != 0)
+		if (i == card ? on : n->cards[i].cordoned)
 			str_addf(&list, "%s,", n->cards[i].uuid);
 	cluster_cordon_node(s->scene->cluster, n->name, str_text(&list));
 }
@@ -128,14 +119,13 @@ static void uncordon(struct search *s, const struct node_state *n, const char *u
 static int clear_card(struct search *s, const struct node_state *n, size_t card, struct trial *t, bool stay,
 		      int64_t *gain, struct hm_err *e)
 {
-	const char *uuid = n->cards[card].uuid;
 	int64_t before = empty_cards(s);
 	int rc;
 
 	lift(s, t);
-	cordon(s, n, uuid);
+	cordon(s, n, card, true);
 	rc = send(s, t, e);
-	uncordon(s, n, uuid);
+	cordon(s, n, card, false);
 	*gain = rc == 1 ? empty_cards(s) - before : 0;
 	if (rc < 0)
 		return rc;
