@@ -31,6 +31,7 @@ void job_free(struct job *j)
 	free(j->node);
 	free(j);
 }
+
 static void tell(const struct job *j, const char *type, const char *reason, const char *text)
 {
 	const struct kube_event_object about = { "v1", "Pod", j->name_space, j->pod, j->uid };
@@ -39,7 +40,6 @@ static void tell(const struct job *j, const char *type, const char *reason, cons
 		kube_events_tell(j->binder->config.events, &about, type, reason, text);
 }
 
-/* Whoever asked hears of it; once. */
 void job_answer(struct job *j, const char *error)
 {
 	void (*done)(void *arg, const char *error) = HM_STEAL(j->done);

@@ -80,8 +80,7 @@ static void finish(struct lock_take *l, const struct hm_err *e)
 	struct hm_err why = e != NULL ? *e : none;
 
 	lock_take_free(l);
-	if (r.done != NULL)
-		r.done(r.arg, &why);
+	r.done(r.arg, &why);
 }
 
 static void fail(struct lock_take *l, const struct hm_err *e)

@@ -38,7 +38,6 @@ struct lock_take;
 
 /* On failure no done comes. *out can be cancelled until done. */
 int lock_take_begin(const struct lock_request *r, struct lock_take **out, struct hm_err *e) HM_MUST_USE;
-/* done may be NULL: nobody waits. */
 int lock_give_back(const struct lock_request *r, struct lock_take **out, struct hm_err *e) HM_MUST_USE;
 void lock_take_cancel(struct lock_take *l); /* what was sent may be done or not. NULL does nothing */
 

@@ -28,8 +28,6 @@ struct lead {
 	struct hm_err last;
 };
 
-static void ask(struct lead *l);
-
 static uint64_t now_ms(const struct lead *l)
 {
 	return loop_now_ms(l->loop);

@@ -19,7 +19,6 @@ enum takeover_step { TAKEOVER_NONE, TAKEOVER_MARKS, TAKEOVER_DONE };
 
 struct takeover {
 	struct takeover_config config;
-	struct loop *loop;
 	enum takeover_step step;
 	char mark[33];
 	struct kube_call *call;  /* of our own pod, or the list */
@@ -264,7 +263,6 @@ int takeover_new(struct loop *l, const struct takeover_config *config, struct ta
 	if (t == NULL)
 		return hm_err_set(e, HM_ENOMEM, "takeover");
 	t->config = *config;
-	t->loop = l;
 	if (loop_timer_new(l, on_turn, t, &t->turn, e) < 0)
 		return hm_err_wrap(e, "takeover");
 	*out = HM_STEAL(t);

@@ -39,7 +39,6 @@ static int prepare(struct run *r, struct hm_err *e)
 
 	r->scene->blind = o->blind;
 	rc = trace_build(r->trace, r->scene, e);
-
 	if (rc == 0 && !o->learn)
 		rc = mix_of(r->trace, &r->policy.mix, e);
 	if (rc == 0)

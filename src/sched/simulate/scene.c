@@ -28,7 +28,6 @@ int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err 
 	if (s->blind)
 		take_node->cpu_milli = take_node->host_mib = -1;
 	rc = cluster_put_node(s->cluster, take_node, e);
-
 	if (rc == 0 && !HM_PUSH(s->hosts, s->host_count, s->host_cap, h))
 		rc = hm_err_set(e, HM_ENOMEM, "nodes: no memory");
 	return rc;
@@ -39,7 +38,8 @@ static int64_t less(int64_t amount, int64_t taken)
 	return amount < 0 ? amount : HM_MAX(amount - taken, 0);
 }
 
-void scene_take_host(struct scene *s, const char *node, int64_t cpu_milli, int64_t host_mib)
+/* CPU and memory of the node go to the pod. */
+static void take_host(struct scene *s, const char *node, int64_t cpu_milli, int64_t host_mib)
 {
 	for (size_t i = 0; i < s->host_count; i++) {
 		struct scene_host *h = &s->hosts[i];
@@ -78,7 +78,7 @@ int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, st
 	rc = cluster_reserve(s->cluster, ask, out->node->name, out->grant, UINT64_MAX, e);
 	if (rc != 0)
 		return rc;
-	scene_take_host(s, out->node->name, ask->cpu_milli, ask->host_mib);
+	take_host(s, out->node->name, ask->cpu_milli, ask->host_mib);
 	return 1;
 }
 

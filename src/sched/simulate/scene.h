@@ -38,9 +38,6 @@ static inline void scene_auto_fini(struct scene *s)
 /* Its free CPU and memory are those of *take_node. Names are not looked for twice: the caller's nodes differ. */
 int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
 
-/* CPU and memory of the node go to the pod, or come back where the amounts are negative; the node may be unknown. */
-void scene_take_host(struct scene *s, const char *node, int64_t cpu_milli, int64_t host_mib);
-
 /* As place_pod, among the nodes with CPU and memory enough; what is placed is reserved for good, under ask->uid. */
 int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, struct place_result *out,
 		struct hm_err *e) HM_MUST_USE;

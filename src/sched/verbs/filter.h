@@ -17,7 +17,7 @@
 /* A promise that no Binding follows is taken back: kube-scheduler may hold a pod of a group at its Permit step. */
 enum { FILTER_RESERVE_MS = 300000 };
 
-/* How a call ended; `why` is NULL where it ended well. For events, off the path. */
+/* How a call ended; `error` is NULL where it ended well. For events, off the path. */
 struct filter_outcome {
 	const struct pod_ask *ask;
 	const char *node; /* chosen; NULL: none */
