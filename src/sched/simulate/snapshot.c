@@ -55,17 +55,20 @@ int snapshot_read_nodes(struct snapshot *s, const char *text, size_t n, struct h
 static int read_pod(struct snapshot *s, const struct cJSON *json, struct hm_err *e)
 {
 	struct snapshot_pod p = { 0 };
+	bool asks;
 	int rc;
 
 	if (pod_has_ended(json))
 		return 0;
 	rc = pod_read_ask(json, &pod_rules, &p.ask, e);
-	if (rc == 0 && pod_ask_any(&p.ask))
+	asks = rc == 0 && pod_ask_any(&p.ask);
+	if (asks)
 		rc = pod_hold_read(json, &pod_rules, &anyone, &p.held, e);
-	if (rc == 0 && pod_ask_any(&p.ask) && !HM_PUSH(s->gpu_pods, s->count, s->cap, p))
+	if (asks && rc == 0) {
+		if (HM_PUSH(s->gpu_pods, s->count, s->cap, p))
+			return 0;
 		rc = hm_err_set(e, HM_ENOMEM, "pods: no memory");
-	else if (rc == 0 && pod_ask_any(&p.ask))
-		return 0;
+	}
 	forget(&p);
 	if (rc == 0 || rc == -HM_ENOMEM)
 		return rc;

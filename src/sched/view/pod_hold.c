@@ -73,10 +73,7 @@ bool pod_is_terminating(const struct cJSON *pod)
 
 static bool add_share(struct pod_hold *h, const struct hold_share *s)
 {
-	if (!array_reserve(&h->shares, &h->share_cap, h->hold.share_count + 1, sizeof h->shares[0]))
-		return false;
-	h->shares[h->hold.share_count++] = *s;
-	return true;
+	return HM_PUSH(h->shares, h->hold.share_count, h->share_cap, *s);
 }
 
 static bool add_entry(struct pod_hold *h, size_t entry, uint32_t container)
