@@ -20,6 +20,8 @@ from concurrent import futures
 import grpc
 import pytest
 
+from waiting import wait_until
+
 REPO = pathlib.Path(__file__).resolve().parents[2]
 RESOURCE = "hami.com/vgpu"
 
@@ -35,17 +37,6 @@ def load_messages():
 
 
 pb, pr = load_messages()
-
-
-def wait_until(what, seconds, check, every=0.005):
-    end = time.monotonic() + seconds
-    while True:
-        got = check()
-        if got:
-            return got
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(every)
 
 
 class Watch:

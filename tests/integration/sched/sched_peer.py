@@ -8,25 +8,16 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
 
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "kube"))
+INTEGRATION = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(INTEGRATION), str(INTEGRATION / "kube")]
 from api_server import ApiServer  # noqa: E402
 from kube_peer import write_kubeconfig  # noqa: E402
+from waiting import wait_until  # noqa: E402
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
-
-
-def wait_until(what, seconds, check, every=0.005):
-    end = time.monotonic() + seconds
-    while True:
-        got = check()
-        if got:
-            return got
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        time.sleep(every)
 
 
 class Authority:
