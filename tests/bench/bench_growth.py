@@ -60,10 +60,7 @@ def calls_per_pod(context, folder):
     cluster, it = Cluster(folder), Scheduler(context.build, folder)
     try:
         for i in range(20):
-            tree = cluster.node(f"n{i}", cards=CARDS)
-            register = [{**c, "custominfo": {"binding": "late"}}
-                        for c in json.loads(tree["metadata"]["annotations"]["hami.io/node-nvidia-register"])]
-            cluster.api.edit("nodes", None, f"n{i}", metadata={"annotations": {"hami.io/node-nvidia-register": json.dumps(register)}})
+            cluster.node(f"n{i}", cards=CARDS, late=True)
         it.start(f"--kubeconfig={cluster.kubeconfig}").wait_ready()
         with cluster.api.lock:
             cluster.api.requests.clear()

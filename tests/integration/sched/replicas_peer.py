@@ -9,11 +9,8 @@ import threading
 import time
 
 from api_server import ApiServer, reset
-from sched_peer import Cluster, Scheduler, gpu, pod, wait_until
+from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, gpu, pod, wait_until
 
-FAST = ["--leader-elect", "--leader-elect-by=lease", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
-        "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
-NOT_LEADING = ("this replica does not lead", "the new leader does not know yet what the last one has bound")
 NODES, CARDS, MEMORY, SLOTS = 4, 2, 40000, 10
 CLASSIC = "n0"  # needs HAMi's lock; the others bind late
 LOCK = "hami.io/mutex.lock"
@@ -140,11 +137,7 @@ class World:
         self.nodes = [f"n{i}" for i in range(NODES)]
         self.api.recount = Recount({f"GPU-{n}-{i}": n for n in self.nodes for i in range(CARDS)})
         for name in self.nodes:
-            tree = self.cluster.node(name, cards=CARDS, memory=MEMORY, slots=SLOTS)
-            register = json.loads(tree["metadata"]["annotations"]["hami.io/node-nvidia-register"])
-            late = {} if name == CLASSIC else {"custominfo": {"binding": "late"}}
-            self.api.edit("nodes", None, name, metadata={"annotations": {
-                "hami.io/node-nvidia-register": json.dumps([{**card, **late} for card in register])}})
+            self.cluster.node(name, cards=CARDS, memory=MEMORY, slots=SLOTS, late=name != CLASSIC)
         keys = folder / "keys"
         keys.mkdir()
         subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(keys / "k1")], check=True, capture_output=True)

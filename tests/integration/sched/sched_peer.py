@@ -18,6 +18,10 @@ from kube_peer import write_kubeconfig  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
+# Several replicas: one leads, by a Lease that is soon lost; what the others say.
+FAST = ["--leader-elect", "--leader-elect-by=lease", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
+        "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
+NOT_LEADING = ("this replica does not lead", "the new leader does not know yet what the last one has bound")
 
 
 class Authority:
@@ -165,9 +169,11 @@ class Cluster:
         self.api = api or ApiServer()
         self.kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{self.api.port}")
 
-    def node(self, name, cards=1, memory=40000, slots=10, **annotations):
+    def node(self, name, cards=1, memory=40000, slots=10, late=False, **annotations):
+        """`late`: its agent says that it binds late."""
+        more = {"custominfo": {"binding": "late"}} if late else {}
         register = [{"id": f"GPU-{name}-{i}", "index": i, "count": slots, "devmem": memory, "devcore": 100, "type": "NVIDIA A100",
-                     "mode": "hami-core", "health": True} for i in range(cards)]
+                     "mode": "hami-core", "health": True, **more} for i in range(cards)]
         return self.api.put_tree("nodes", None, {
             "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": json.dumps(register), **annotations}},
             "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots)}}})

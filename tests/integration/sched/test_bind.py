@@ -10,8 +10,6 @@ import pytest
 from api_server import reset, status
 from sched_peer import gpu, pod, wait_until
 
-LATE = {"custominfo": {"binding": "late"}}
-
 
 @pytest.fixture
 def cell(scheduler, cluster):
@@ -20,10 +18,7 @@ def cell(scheduler, cluster):
         api = cluster.api
 
         def node(self, name, late=True, **annotations):
-            tree = cluster.node(name, **annotations)
-            cards = json.loads(tree["metadata"]["annotations"]["hami.io/node-nvidia-register"])
-            text = json.dumps([{**c, **(LATE if late else {})} for c in cards])
-            return cluster.api.edit("nodes", None, name, metadata={"annotations": {"hami.io/node-nvidia-register": text}})
+            return cluster.node(name, late=late, **annotations)
 
         def pod(self, name, memory=30000, **more):
             return cluster.api.put_tree("pods", "default", {**pod(name, **gpu(memory)), "status": {"phase": "Pending"}, **more})

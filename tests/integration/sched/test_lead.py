@@ -7,11 +7,7 @@ import time
 
 import pytest
 
-from sched_peer import Scheduler, gpu, pod, wait_until
-
-FAST = ["--leader-elect", "--leader-elect-by=lease", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
-        "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
-NOT_LEADING = ("this replica does not lead", "the new leader does not know yet what the last one has bound")
+from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, pod, wait_until
 
 
 class Replicas:
