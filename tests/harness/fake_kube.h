@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/json_of.h"
 #include "harness/unit.h"
-#include "io/json.h"
 #include "io/loop.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -163,15 +163,10 @@ static inline void fake_watch_of(const char *path)
 /* The watch tells the object of this text (as ' for " so that it can be read here), or that it is gone. */
 static inline void fake_watch(const char *text, bool gone)
 {
-	hm_auto(cJSON) *tree = NULL;
-	char json[4096];
+	hm_auto(cJSON) *tree = json_of(text);
 	struct kube_object o;
 	struct hm_err e;
 
-	snprintf(json, sizeof json, "%s", text);
-	for (char *p = json; *p != '\0'; p++)
-		*p = *p == '\'' ? '"' : *p;
-	assert_int_equal(json_parse(json, strlen(json), &tree, &e), 0);
 	assert_int_equal(kube_object_read(tree, &o, &e), 0);
 	if (gone)
 		fake_reflector.deleted(fake_reflector.arg, &o);

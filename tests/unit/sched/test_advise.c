@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/macros.h"
-#include "pod_json.h"
+#include "harness/json_of.h"
 #include "sched/simulate/command.h"
 #include "sched/simulate/snapshot.h"
 

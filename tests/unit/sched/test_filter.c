@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/fmt.h"
-#include "pod_json.h"
+#include "harness/json_of.h"
 
 static const char *bar;
 static struct cluster *cluster;
@@ -80,11 +80,8 @@ static int teardown(void **state)
 static const char *ask(const char *request)
 {
 	static struct str out;
-	char *body = strdup(request);
+	char *body = json_text_of(request);
 
-	for (char *p = body; *p != '\0'; p++)
-		if (*p == '\'')
-			*p = '"';
 	str_clear(&out);
 	filter_answer(filter, body, strlen(body), 1000, &out);
 	free(body);
@@ -175,7 +172,8 @@ static void what_if(void **state)
 				      "'[{\\'id\\':\\'GPU-x\\',\\'count\\':2,\\'devmem\\':6000,\\'devcore\\':100,"
 				      "\\'type\\':\\'NVIDIA A100\\',\\'mode\\':\\'hami-core\\',\\'health\\':true}]'}},"
 				      "'status':{'allocatable':{'nvidia.com/gpu':'2'}}}";
-	hm_auto_str request = { 0 }, node = { 0 };
+	char *node hm_auto_heap = json_text_of(unknown);
+	hm_auto_str request = { 0 };
 	const char *answer;
 
 	(void)state;
@@ -183,14 +181,12 @@ static void what_if(void **state)
 	str_addf(&request, "{%s,'Nodes':{'items':[{'metadata':{'name':'n2'}},{'metadata':{'name':'bare'}},%s]}}",
 		 POD("u2", GPU("5000")), unknown);
 	answer = ask(str_text(&request));
-	for (const char *p = unknown; *p != '\0'; p++)
-		str_addc(&node, *p == '\'' ? '"' : *p);
 	assert_non_null(strstr(answer, "\"NodeNames\":null"));
 	assert_non_null(strstr(answer, "\"Error\":\"\""));
 	assert_non_null(strstr(answer, "\"bare\":\"node unregistered\""));
 	assert_int_equal(strncmp(answer, "{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"new\"", 53),
 			 0);
-	assert_non_null(strstr(answer, str_text(&node)));
+	assert_non_null(strstr(answer, node));
 	assert_null(cluster_find(cluster, "u2"));
 	assert_null(cluster_node(cluster, "new"));
 }

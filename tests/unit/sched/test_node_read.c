@@ -1,7 +1,7 @@
 #include "sched/view/node_read.h"
 
+#include "harness/json_of.h"
 #include "harness/sweep.h"
-#include "pod_json.h"
 
 static const struct node_rules rules = { "nvidia.com/gpu", NULL };
 

@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
+#include "harness/json_of.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
-#include "pod_json.h"
 
 /* RFC 8032, 7.1, test 1; the signature is openssl-pkeyutl's of the text that it should be over. */
 #define PRIVATE                                                                                                        \

@@ -1,7 +1,7 @@
 #include "sched/view/pod_read.h"
 
+#include "harness/json_of.h"
 #include "harness/sweep.h"
-#include "pod_json.h"
 
 static const struct pod_rules rules = {
 	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 2, 0, 0 },
