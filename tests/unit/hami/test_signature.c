@@ -10,11 +10,9 @@
 #include "harness/sweep.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
+#include "unit/hami/signed_placement.h"
 
 /* The keys of RFC 8032, 7.1, tests 1 and 2; the signatures are openssl-pkeyutl's of the texts below. */
-#define PRIVATE_1                                                                                                      \
-	"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n"              \
-	"-----END PRIVATE KEY-----\n"
 #define PUBLIC_1                                                                                                       \
 	"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"                   \
 	"-----END PUBLIC KEY-----\n"
@@ -34,14 +32,12 @@
 	"2efjNlu9Oi6vvdoB28O5dC4+doSA6o2tlFI+mc8uBGaQ8hbBUs20ZfPtgwsti8+j\n"                                           \
 	"cmzr4saADivb2ndzvKE=\n-----END ENCRYPTED PRIVATE KEY-----\n"
 
-#define POD_UID "6c1f2f0e-8a53-4d9c-9a43-0c5a1b6f7e11"
 #define RECORD(device, profile, start)                                                                                 \
 	"{\"containerIndex\":0,\"deviceIndex\":" #device ",\"gpuUUID\":\"GPU-a\",\"profile\":\"" profile               \
 	"\",\"placement\":{\"start\":" #start ",\"size\":1}"
 
 static const struct placement plain = { POD_UID, "node-1", "1787293239", "GPU-a,NVIDIA,3000,30:;", NULL };
 static const char plain_text[] = "hami-vgpu-v1\n" POD_UID "\nnode-1\n1787293239\nGPU-a,NVIDIA,3000,30:;\n\n";
-#define PLAIN_BY_1 "Tj30BXA3w3HDZWM1GwDk-AoApolpPe6BiuJmim4IeVobBKclLbqJ6MnY8_SVp0EpjJHP2xJt3gAy4O6ZMjQsDQ"
 #define PLAIN_BY_2 "7P8TvLJ_-Ww9UB1TDsRv5dN4KDe6cvHRuPwtjpYUvd_dmJS3iSdB4JkMffZIzksFlgr3OwxP-EWg3HnEqMNEAg"
 
 /* As the agent leaves it: an instance made, another program's member, and out of order. */

@@ -5,13 +5,7 @@
 #include "contract/hami.h"
 #include "harness/temp.h"
 #include "harness/unit.h"
-
-/* RFC 8032, 7.1, test 1; the signature is openssl-pkeyutl's of the text that it should be over. */
-#define PRIVATE                                                                                                        \
-	"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n"              \
-	"-----END PRIVATE KEY-----\n"
-#define POD_UID "6c1f2f0e-8a53-4d9c-9a43-0c5a1b6f7e11"
-#define SIGNATURE "v1.2026-11.Tj30BXA3w3HDZWM1GwDk-AoApolpPe6BiuJmim4IeVobBKclLbqJ6MnY8_SVp0EpjJHP2xJt3gAy4O6ZMjQsDQ"
+#include "unit/hami/signed_placement.h"
 
 static const char *mark(const struct bind_marks *m, const char *key)
 {
@@ -98,10 +92,10 @@ static void signed_by_the_newest_key(void **state)
 	assert_int_equal(signature_keys_open(temp_path(""), &keys, &e), 0);
 	assert_int_equal(bind_marks_make(cluster_find(c, POD_UID), keys, 1787293239000, &m, &e), -HM_ENOTFOUND);
 	bind_marks_fini(&m);
-	temp_write("2026-11", PRIVATE);
+	temp_write("2026-11", PRIVATE_1);
 	assert_int_equal(signature_keys_refresh(keys, &e), 1);
 	assert_int_equal(bind_marks_make(cluster_find(c, POD_UID), keys, 1787293239000, &m, &e), 0);
-	assert_string_equal(mark(&m, "hami.io/vgpu-signature"), SIGNATURE);
+	assert_string_equal(mark(&m, "hami.io/vgpu-signature"), "v1.2026-11." PLAIN_BY_1);
 	bind_marks_fini(&m);
 }
 

@@ -5,15 +5,9 @@
 #include "harness/json_of.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
+#include "unit/hami/signed_placement.h"
 
-/* RFC 8032, 7.1, test 1; the signature is openssl-pkeyutl's of the text that it should be over. */
-#define PRIVATE                                                                                                        \
-	"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n"              \
-	"-----END PRIVATE KEY-----\n"
-#define POD_UID "6c1f2f0e-8a53-4d9c-9a43-0c5a1b6f7e11"
-#define SIGNED                                                                                                         \
-	"'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11."                                       \
-	"Tj30BXA3w3HDZWM1GwDk-AoApolpPe6BiuJmim4IeVobBKclLbqJ6MnY8_SVp0EpjJHP2xJt3gAy4O6ZMjQsDQ'"
+#define SIGNED "'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." PLAIN_BY_1 "'"
 
 #define NODE "'hami.io/vgpu-node':'node-1'"
 #define TEXT(t) "'hami.io/vgpu-devices-allocated':'" t "'"
@@ -222,7 +216,7 @@ static void only_what_is_signed_is_believed(void **state)
 	struct hm_err e;
 
 	(void)state;
-	temp_write("2026-11", PRIVATE);
+	temp_write("2026-11", PRIVATE_1);
 	assert_int_equal(signature_keys_open(temp_path(""), &keys, &e), 0);
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
 		const struct pod_trust strict = { keys, false }, moving = { keys, true };
