@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fnv.h"
+
 /* Entries in order of insertion, with holes (key NULL) where one was removed; an open-addressed index of entry numbers
  * + 1 beside them. Both are rebuilt together when the entries run out. */
 struct entry {
@@ -21,13 +23,13 @@ struct map {
 
 enum { FIRST_CAP = 8 };
 
-/* FNV-1a: keys are UIDs, device ids and names, not chosen to collide by somebody who sees our memory. */
+/* Keys are UIDs, device ids and names, not chosen to collide by somebody who sees our memory. */
 static uint64_t hash_of(const char *key)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = FNV_BEGIN;
 
 	for (; *key != '\0'; key++)
-		h = (h ^ (unsigned char)*key) * 0x100000001b3u;
+		h = fnv_step(h, (unsigned char)*key);
 	return h;
 }
 

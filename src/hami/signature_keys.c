@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "core/fmt.h"
+#include "core/fnv.h"
 #include "io/file.h"
 
 enum { MAX_FILE_BYTES = 16384, MAX_PATH_BYTES = 4096 };
@@ -109,24 +110,16 @@ static void load_file(struct signature_keys *k, const char *id, const char *path
 	k->count++;
 }
 
-/* FNV-1a. */
-static uint64_t mix(uint64_t sum, const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		sum = (sum ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ULL;
-	return sum;
-}
-
 static void look_at(struct sight *s, const char *name, const char *path)
 {
 	struct stat st = { 0 };
-	uint64_t sum = mix(0xcbf29ce484222325ULL, name, strlen(name));
+	uint64_t sum = fnv_add(FNV_BEGIN, name, strlen(name));
 
 	if (stat(path, &st) == 0) {
-		sum = mix(sum, &st.st_mtim.tv_sec, sizeof st.st_mtim.tv_sec);
-		sum = mix(sum, &st.st_mtim.tv_nsec, sizeof st.st_mtim.tv_nsec);
-		sum = mix(sum, &st.st_ino, sizeof st.st_ino);
-		sum = mix(sum, &st.st_size, sizeof st.st_size);
+		sum = fnv_add(sum, &st.st_mtim.tv_sec, sizeof st.st_mtim.tv_sec);
+		sum = fnv_add(sum, &st.st_mtim.tv_nsec, sizeof st.st_mtim.tv_nsec);
+		sum = fnv_add(sum, &st.st_ino, sizeof st.st_ino);
+		sum = fnv_add(sum, &st.st_size, sizeof st.st_size);
 	}
 	s->sum += sum; /* folders list their files in any order */
 	s->files++;

@@ -2,17 +2,16 @@
 #ifndef HM_SCHED_VIEW_PRINT_H
 #define HM_SCHED_VIEW_PRINT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "core/fnv.h"
 
-#define PRINT_BEGIN UINT64_C(14695981039346656037)
+#define PRINT_BEGIN FNV_BEGIN
 
-/* FNV-1a over the text and its end; NULL is another text than "". */
+/* Over the text and its end; NULL is another text than "". */
 static inline uint64_t print_mix(uint64_t print, const char *text)
 {
 	for (const char *p = text != NULL ? text : "\xff"; *p != '\0'; p++)
-		print = (print ^ (unsigned char)*p) * UINT64_C(1099511628211);
-	return (print ^ 0x100) * UINT64_C(1099511628211);
+		print = fnv_step(print, (unsigned char)*p);
+	return fnv_step(print, 0x100);
 }
 
 #endif
