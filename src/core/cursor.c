@@ -34,13 +34,18 @@ struct piece cur_until(struct cur *c, char stop)
 	return s;
 }
 
-struct piece cur_line(struct cur *c)
+struct piece cur_item(struct cur *c, char between)
 {
 	if (c->bad || c->p == c->end)
 		return fail(c);
-	if (memchr(c->p, '\n', (size_t)(c->end - c->p)) != NULL)
-		return cur_until(c, '\n');
+	if (memchr(c->p, between, (size_t)(c->end - c->p)) != NULL)
+		return cur_until(c, between);
 	return cur_rest(c);
+}
+
+struct piece cur_line(struct cur *c)
+{
+	return cur_item(c, '\n');
 }
 
 uint64_t cur_u64(struct cur *c, char stop, uint64_t max)

@@ -27,6 +27,9 @@ bool cur_at_end(const struct cur *c); /* nothing left and nothing went wrong */
 /* The text up to `stop`, which must be there and is consumed; the piece may be empty. */
 struct piece cur_until(struct cur *c, char stop);
 
+/* The next item of a list: the text up to `between`, which is consumed, or to the end; at the end this fails. */
+struct piece cur_item(struct cur *c, char between);
+
 /* The next line without its '\n'. The last line may lack one; at the end of the text this fails. */
 struct piece cur_line(struct cur *c);
 

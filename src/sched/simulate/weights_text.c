@@ -42,23 +42,15 @@ int weights_text_read(const char *text, struct fgd_weights *out, struct hm_err *
 
 	*out = (struct fgd_weights) { 0 };
 	while (!cur_at_end(&c)) {
-		struct cur rest = c;
-		struct piece word = cur_until(&c, ',');
-		struct cur inside;
-		int32_t *value;
+		struct piece word = cur_item(&c, ',');
+		struct cur inside = cur_of(word.p, word.n);
+		int32_t *value = part(out, cur_until(&inside, '='));
 
-		if (c.bad) {
-			word = cur_rest(&rest);
-			c = rest;
-		}
-		inside = cur_of(word.p, word.n);
-		value = part(out, cur_until(&inside, '='));
 		if (inside.bad || value == NULL || !read_number(cur_rest(&inside), value))
 			return hm_err_set(
 				e, HM_EINVAL,
 				"\"%.*s\" is not one of fragment, copies, balance, empty, step, blind-step with "
-				"=NUMBER, "
-				"-%d to %d",
+				"=NUMBER, -%d to %d",
 				(int)HM_MIN(word.n, (size_t)60), word.p, MOST, MOST);
 	}
 	if (out->step < 0 || out->blind_step < 0)

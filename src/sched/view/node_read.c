@@ -23,10 +23,9 @@ static bool next_term(struct cur *c, struct term *out)
 	struct piece whole;
 	const char *equal;
 
-	if (c->p >= c->end)
+	if (cur_at_end(c))
 		return false;
-	equal = memchr(c->p, ',', (size_t)(c->end - c->p));
-	whole = equal != NULL ? cur_until(c, ',') : cur_rest(c);
+	whole = cur_item(c, ',');
 	equal = memchr(whole.p, '=', whole.n);
 	*out = (struct term) { whole, { NULL, 0 } };
 	if (equal == NULL)

@@ -68,6 +68,19 @@ static void lines(void **state)
 	assert_true(cur_at_end(&c));
 }
 
+static void items(void **state)
+{
+	struct cur c = of("a,,b");
+
+	(void)state;
+	IS(cur_item(&c, ','), "a");
+	IS(cur_item(&c, ','), "");
+	IS(cur_item(&c, ','), "b");
+	assert_true(cur_at_end(&c));
+	assert_int_equal(cur_item(&c, ',').n, 0);
+	assert_true(c.bad);
+}
+
 static void numbers(void **state)
 {
 	struct cur c = of("10,20,030:x");
@@ -158,6 +171,7 @@ int main(void)
 		cmocka_unit_test(until_takes_the_stop),
 		cmocka_unit_test(a_failure_stays_and_nothing_moves),
 		cmocka_unit_test(lines),
+		cmocka_unit_test(items),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(a_bad_number_stands_where_it_was),
 		cmocka_unit_test(words),
