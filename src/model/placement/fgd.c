@@ -11,6 +11,10 @@ enum {
 	CACHE_BITS = 17,
 	LEARN_PART = 8, /* the mix is looked at again when one pod in so many is new */
 	RECENT = 256,   /* pods that are known again */
+	/* CPU and memory of nodes are counted in steps, rounded down: a real node has its own odd amounts, and would
+	 * share its measure with no other one, nor with itself an instant later. */
+	CPU_STEP_MILLI = 100,
+	HOST_STEP_MIB = 256,
 };
 
 struct kind {       /* of a card */
@@ -229,9 +233,22 @@ static int find_kind(struct fgd *f, const struct node_state *n, size_t *out, str
 	return add_kind(f, type, card_mib, e);
 }
 
-static struct node_room room_of(const struct fgd *f, const struct node_state *n)
+/* What is left of a host's amount, in whole steps; unknown stays unknown. */
+static int64_t left(int64_t amount, int64_t taken, int64_t step)
 {
-	return (struct node_room) { f->cards, n->count, n->cpu_milli, n->host_mib };
+	return amount < 0 ? amount : HM_MAX(amount - taken, 0) / step * step;
+}
+
+/* The node's, as f->cards are, with so much of the host taken. */
+static struct node_room room_of(const struct fgd *f, const struct node_state *n, int64_t cpu_milli, int64_t host_mib)
+{
+	return (struct node_room) { f->cards, n->count, left(n->cpu_milli, cpu_milli, CPU_STEP_MILLI),
+				    left(n->host_mib, host_mib, HOST_STEP_MIB) };
+}
+
+static struct node_room room_after(const struct fgd *f, const struct node_state *n)
+{
+	return room_of(f, n, f->ask->cpu_milli, f->ask->host_mib);
 }
 
 /* Makes *n the node at hand. */
@@ -250,28 +267,13 @@ static int look_at(struct fgd *f, const struct node_state *n, struct hm_err *e)
 		return rc;
 	if (!array_reserve(&f->cards, &f->cards_cap, n->count, sizeof *f->cards))
 		return hm_err_set(e, HM_ENOMEM, "cards of a node: no memory");
-	room = room_of(f, n);
+	room = room_of(f, n, 0, 0);
 	for (size_t i = 0; i < n->count; i++) {
 		f->cards[i] = card_free_milli(&n->cards[i], &n->used[i]);
 		key += card_key(f->cards[i]);
 	}
 	f->at = (struct subject) { n, kind, key, measure(f, kind, key, &room) };
 	return 0;
-}
-
-/* What is left of a host's amount; unknown stays unknown. */
-static int64_t less(int64_t amount, int64_t taken)
-{
-	return amount < 0 ? amount : HM_MAX(amount - taken, 0);
-}
-
-static struct node_room room_after(const struct fgd *f, const struct node_state *n)
-{
-	struct node_room room = room_of(f, n);
-
-	room.cpu_milli = less(room.cpu_milli, f->ask->cpu_milli);
-	room.host_mib = less(room.host_mib, f->ask->host_mib);
-	return room;
 }
 
 /* Free milli of the card with `more` on it. */

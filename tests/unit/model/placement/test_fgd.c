@@ -208,6 +208,33 @@ static void the_cache_tells_the_truth(void **state)
 	}
 }
 
+/* A core and 1,024 MiB of which every pod wants all: below them the card is lost. */
+static void the_host_counts_in_steps(void **state)
+{
+	static const struct fgd_weights weights = { .fragment = 1000, .balance = 1000 };
+	static const struct {
+		int64_t cpu_milli, host_mib, lost; /* in tenths of a milli */
+	} hosts[] = {
+		{ 1000, 1024, 10 }, { 1099, 1279, 10 }, { 999, 1024, 10009 }, { 1000, 1023, 10010 }, { -1, -1, 0 },
+	};
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &weights);
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 1000, 0 });
+	struct hm_err e;
+	int64_t got;
+
+	(void)state;
+	assert_int_equal(pod_mix_add(&mix, &(struct mix_shape) { 1, { .memory_mib = 1000 }, 1000, 1024 }, 1, &e), 0);
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+		n->cpu_milli = hosts[i].cpu_milli;
+		n->host_mib = hosts[i].host_mib;
+		fgd_begin(f, NULL);
+		assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+		assert_int_equal((got * 10 + MEASURE_MILLI / 2) / MEASURE_MILLI, hosts[i].lost);
+	}
+}
+
 static void it_learns(void **state)
 {
 	hm_auto(texts) *texts = texts_new();
@@ -289,6 +316,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_shared_does_not_count),
 		cmocka_unit_test(as_a_policy),
 		cmocka_unit_test(the_cache_tells_the_truth),
+		cmocka_unit_test(the_host_counts_in_steps),
 		cmocka_unit_test(it_learns),
 		cmocka_unit_test(a_pod_tried_again_counts_once),
 		cmocka_unit_test(steps_make_near_ones_equal),
