@@ -28,7 +28,7 @@ struct cluster *cluster_new(uint64_t memory_factor);
 void cluster_free(struct cluster *c);
 HM_DEFINE_AUTO(cluster, cluster_free);
 
-/* For node_state_new. */
+/* For node_state_new; the types of all cards, each once. */
 struct texts *cluster_texts(struct cluster *c);
 /* For quotas_set, quotas_remove and what is asked of quotas; namespaces' books are ours. */
 struct quotas *cluster_quotas(struct cluster *c);

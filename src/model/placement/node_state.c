@@ -23,10 +23,35 @@ struct node_state *node_state_new(const char *name, struct texts *texts)
 	return n->name == NULL ? NULL : HM_STEAL(n);
 }
 
+/* The modes that there are stand here, so that the keeper has types: who looks at them finds no mode. */
+static const char *const modes[] = { HAMI_MODE_CORE, HAMI_MODE_MIG, HAMI_MODE_MPS };
+
+static const char *keep_mode(struct texts *t, const char *mode)
+{
+	for (size_t i = 0; i < HM_COUNT(modes); i++)
+		if (strcmp(modes[i], mode) == 0)
+			return modes[i];
+	return texts_keep(t, mode);
+}
+
+static void drop_texts(struct texts *t, const struct node_card *c)
+{
+	bool kept = c->mode != NULL;
+
+	for (size_t i = 0; i < HM_COUNT(modes); i++)
+		kept &= c->mode != modes[i];
+	if (kept)
+		texts_drop(t, c->mode);
+	if (c->type != NULL)
+		texts_drop(t, c->type);
+}
+
 void node_state_free(struct node_state *n)
 {
 	if (n == NULL)
 		return;
+	for (size_t i = 0; i < n->count; i++)
+		drop_texts(n->texts, &n->cards[i]);
 	free(n->name);
 	free(n->cards);
 	free(n->used);
@@ -59,8 +84,6 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 		.healthy = card->healthy,
 		.nvidia = strcasestr(card->type, HAMI_DEVICE_TYPE) != NULL,
 		.mig = strcmp(card->mode, HAMI_MODE_MIG) == 0,
-		.type = texts_keep(n->texts, card->type),
-		.mode = texts_keep(n->texts, card->mode),
 		.first_profile = (uint32_t)n->profile_count,
 	};
 	size_t cap = n->cap;
@@ -70,9 +93,13 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 		return err;
 	CHECK(n->slice_holders == NULL && n->pair_scores == NULL); /* they are of a size for all cards */
 	hm_fmt(c.uuid, sizeof c.uuid, "%s", card->uuid);
+	c.type = texts_keep(n->texts, card->type);
+	c.mode = keep_mode(n->texts, card->mode);
 	if (c.type == NULL || c.mode == NULL || !array_reserve(&n->used, &cap, n->count + 1, sizeof n->used[0]) ||
-	    !array_reserve(&n->cards, &n->cap, n->count + 1, sizeof n->cards[0]))
+	    !array_reserve(&n->cards, &n->cap, n->count + 1, sizeof n->cards[0])) {
+		drop_texts(n->texts, &c);
 		return hm_err_set(e, HM_ENOMEM, "cards of node %s", n->name);
+	}
 	n->used[n->count] = (struct card_use) { 0 };
 	n->cards[n->count++] = c;
 	n->totals.all = card_use_sum(n->totals.all, (struct card_use) { c.count, c.memory_mib, c.cores });

@@ -59,7 +59,7 @@ struct node_card {
 	bool nvidia;             /* the type has the vendor's word; others are no candidates */
 	bool mig;                /* mode "mig" */
 	uint32_t blocked;        /* holders of which is not known what they hold: as not healthy */
-	const char *type, *mode; /* kept by the texts the node was made with: equal ones are the same pointer */
+	const char *type, *mode; /* of nodes with the same texts equal ones are the same pointer */
 	uint32_t first_profile, profile_count;
 	uint64_t busy; /* memory slices of MIG instances, a bit each */
 	char uuid[HM_UUID_BYTES];
@@ -87,7 +87,7 @@ struct node_state {
 	struct texts *texts;         /* borrowed */
 };
 
-/* NULL where memory is short. `texts` outlives the node. */
+/* NULL where memory is short. `texts` outlives the node, and has the types of those cards that are there. */
 struct node_state *node_state_new(const char *name, struct texts *texts);
 void node_state_free(struct node_state *n);
 HM_DEFINE_AUTO(node_state, node_state_free);

@@ -56,23 +56,16 @@ static int64_t largest_card_mib(void *arg)
 	return cluster == NULL ? 0 : cluster_extremes(cluster).most_memory_mib;
 }
 
-/* Types are kept texts: cards of the same type have the same pointer. */
 static bool type_known(void *arg, const char *part)
 {
-	const struct cluster *cluster = known_cluster(arg);
-	const struct node_state *node;
-	const char *last = NULL;
+	struct cluster *cluster = known_cluster(arg);
+	const char *type = NULL;
 	size_t at = 0;
 
-	while (cluster != NULL && cluster_next_node(cluster, &at, &node))
-		for (size_t i = 0; i < node->count; i++) {
-			if (node->cards[i].type == last)
-				continue;
-			last = node->cards[i].type;
-			if (strcasestr(last, part) != NULL)
-				return true;
-		}
-	return last == NULL;
+	while (cluster != NULL && texts_next(cluster_texts(cluster), &at, &type))
+		if (strcasestr(type, part) != NULL)
+			return true;
+	return type == NULL;
 }
 
 static int read_writers(const char *list, struct admission *a, struct hm_err *e)

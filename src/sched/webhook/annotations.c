@@ -6,8 +6,15 @@
 #include "core/macros.h"
 #include "io/json.h"
 #include "model/placement/card_score.h"
+#include "model/placement/fit_wishes.h"
+#include "model/placement/words.h"
 
-enum { KEY_BYTES = 64, NEAR = 2 }; /* that many letters off is a slip */
+enum {
+	KEY_BYTES = 64,
+	NEAR = 2, /* that many letters off is a slip */
+	/* At a pod's keys and the parts of its lists: the API server bounds them only after admission. */
+	MAX_LOOKS = 64,
+};
 
 static const char *const guarded[] = {
 	HAMI_POD_NODE,       HAMI_POD_TIME,      HAMI_POD_TO_ALLOCATE, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
@@ -32,6 +39,14 @@ static const struct cJSON *annotations_of(const struct cJSON *object)
 	return review_member(review_member(object, "metadata"), "annotations");
 }
 
+/* What is no text is the same as nothing else: the API server takes texts alone, and trees are not worth comparing. */
+static bool same_text(const struct cJSON *a, const struct cJSON *b)
+{
+	const char *x = cJSON_GetStringValue(a), *y = cJSON_GetStringValue(b);
+
+	return x != NULL && y != NULL && strcmp(x, y) == 0;
+}
+
 bool annotations_guard(const struct webhook_rules *rules, const struct review *r, struct answer *answer)
 {
 	const struct cJSON *now = annotations_of(r->object);
@@ -42,7 +57,7 @@ bool annotations_guard(const struct webhook_rules *rules, const struct review *r
 	for (size_t i = 0; i < HM_COUNT(guarded); i++) {
 		const struct cJSON *a = review_member(now, guarded[i]), *b = review_member(before, guarded[i]);
 
-		if ((a == NULL && b == NULL) || (a != NULL && b != NULL && cJSON_Compare(a, b, true)))
+		if ((a == NULL && b == NULL) || same_text(a, b))
 			continue;
 		return answer_forbid(answer,
 				     "annotation %s may be written by the scheduler and the node agents only, not by "
@@ -79,11 +94,17 @@ static unsigned distance(const char *a, const char *b)
 	return HM_MIN(row[m], NEAR + 1U);
 }
 
-static void advise_key(const char *key, struct answer *answer)
+/* Takes one look; false where none is left. */
+static bool may_look(unsigned *looks)
+{
+	return *looks > 0 && (*looks)-- > 0;
+}
+
+static void advise_key(const char *key, unsigned *looks, struct answer *answer)
 {
 	bool ours = strncmp(key, "nvidia.com/", 11) == 0 || strncmp(key, "hami.io/", 8) == 0;
 
-	if (!ours || is_in(key, guarded, HM_COUNT(guarded)))
+	if (!ours || is_in(key, guarded, HM_COUNT(guarded)) || !may_look(looks))
 		return;
 	for (size_t i = 0; i < HM_COUNT(wishes); i++)
 		if (distance(key, wishes[i]) <= NEAR) {
@@ -92,24 +113,31 @@ static void advise_key(const char *key, struct answer *answer)
 		}
 }
 
-/* A comma between the parts, spaces around them. */
-static void advise_types(const struct webhook_questions *ask, const char *key, const char *list, struct answer *answer)
+static void advise_part(const struct webhook_questions *ask, const char *key, struct piece part, struct answer *answer)
 {
-	for (const char *p = list; p != NULL && *p != '\0'; p = strchr(p, ',')) {
-		char part[KEY_BYTES];
-		size_t n;
+	char text[KEY_BYTES];
 
-		p += strspn(p, ", \t\n");
-		n = strcspn(p, ",");
-		while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t' || p[n - 1] == '\n'))
-			n--;
-		if (n == 0 || n >= sizeof part)
-			continue;
-		memcpy(part, p, n);
-		part[n] = '\0';
-		if (!ask->type_known(ask->arg, part))
-			answer_warn(answer, "annotation %s: no card of the cluster has \"%s\" in its type", key, part);
+	if (piece_copy(part, text, sizeof text) && !ask->type_known(ask->arg, text))
+		answer_warn(answer, "annotation %s: no card of the cluster has \"%s\" in its type", key, text);
+}
+
+static void advise_types(const struct webhook_questions *ask, const char *key, const char *list, unsigned *looks,
+			 struct answer *answer)
+{
+	struct cur c = cur_of(list, strlen(list));
+	struct piece part;
+
+	if (c.end - c.p > WISHES_MAX_TYPES_BYTES) {
+		answer_warn(answer, "annotation %s is longer than %d bytes: the pod would be placed nowhere", key,
+			    WISHES_MAX_TYPES_BYTES);
+		return;
 	}
+	while (words_next(&c, &part))
+		if (part.n > 0) {
+			if (!may_look(looks))
+				return;
+			advise_part(ask, key, part, answer);
+		}
 }
 
 /* With weights that cannot be read the pod would be placed nowhere. */
@@ -131,6 +159,7 @@ void annotations_advise(const struct webhook_rules *rules, const struct cJSON *a
 			struct answer *answer)
 {
 	const struct cJSON *item;
+	unsigned looks = MAX_LOOKS;
 
 	if (!cJSON_IsObject(annotations))
 		return;
@@ -139,12 +168,12 @@ void annotations_advise(const struct webhook_rules *rules, const struct cJSON *a
 		const char *text = cJSON_GetStringValue(item);
 
 		if (!is_in(item->string, wishes, HM_COUNT(wishes)))
-			advise_key(item->string, answer);
+			advise_key(item->string, &looks, answer);
 		else if (!gpu)
 			answer_warn(answer, "annotation %s has no effect: no container asks for %s", item->string,
 				    rules->device->resource_count);
 		else if (text != NULL && is_type_list(item->string) && rules->ask.type_known != NULL)
-			advise_types(&rules->ask, item->string, text, answer);
+			advise_types(&rules->ask, item->string, text, &looks, answer);
 		else if (text != NULL && strcmp(item->string, HAMI_WISH_WEIGHTS) == 0)
 			advise_weights(text, answer);
 	}

@@ -37,6 +37,35 @@ static void what_is_new_is_said_once(void **state)
 	assert_true(texts_first(t, ""));
 }
 
+static size_t count(const struct texts *t)
+{
+	const char *text;
+	size_t n = 0;
+
+	for (size_t at = 0; texts_next(t, &at, &text);)
+		n++;
+	return n;
+}
+
+static void what_is_dropped_as_often_is_gone(void **state)
+{
+	hm_auto(texts) *t = texts_new();
+	const char *a = texts_keep(t, "a"), *last = NULL;
+	size_t at = 0;
+
+	(void)state;
+	assert_ptr_equal(texts_keep(t, "a"), a);
+	assert_non_null(texts_keep(t, "b"));
+	assert_int_equal(count(t), 2);
+	texts_drop(t, a);
+	assert_int_equal(count(t), 2);
+	texts_drop(t, a);
+	assert_int_equal(count(t), 1);
+	assert_true(texts_next(t, &at, &last));
+	assert_string_equal(last, "b");
+	assert_true(texts_first(t, "a"));
+}
+
 static int keep(void *arg)
 {
 	hm_auto(texts) *t = texts_new();
@@ -58,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_text_is_kept_once),
 		cmocka_unit_test(what_is_new_is_said_once),
+		cmocka_unit_test(what_is_dropped_as_often_is_gone),
 		cmocka_unit_test(memory_that_is_short_keeps_nothing),
 	};
 

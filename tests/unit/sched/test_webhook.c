@@ -37,9 +37,12 @@ static int64_t largest_24000(void *arg)
 	return 24000;
 }
 
+static unsigned types_asked; /* since the test began */
+
 static bool knows_a100(void *arg, const char *part)
 {
 	(void)arg;
+	types_asked++;
 	return strcmp(part, "A100") == 0;
 }
 
@@ -414,11 +417,75 @@ static void test_memory_is_short(void **state)
 	device_config_free(w.device);
 }
 
+/* What a pod's author may write is looked at for so long only: admission comes before the API server's own bounds. */
+static void test_looks_are_bounded(void **state)
+{
+	hm_auto_str list = { 0 }, keys = { 0 }, long_list = { 0 }, got = { 0 };
+	struct world w;
+
+	(void)state;
+	open_world(&w, "nvidia: {}");
+	/* The same key many times: no object of the API server's, but nothing keeps it from us. */
+	for (unsigned i = 0; i < 1000; i++)
+		str_addf(&keys, "%s\"nvidia.com/use-gputype\":\"%s,A100\"", i > 0 ? "," : "", "A100,A100");
+	types_asked = 0;
+	ask_pod(&w, str_text(&keys), LIMITS(GPU ",\"nvidia.com/gpumem\":1"), &got);
+	assert_in_range(types_asked, 3, 64);
+	assert_string_equal(str_text(&got), "yes 200 \n[" OURS "]");
+	for (unsigned i = 0; i < 5000; i++)
+		str_add(&list, "~, ");
+	str_addf(&long_list, "\"nvidia.com/nouse-gputype\":\"%s\"", str_text(&list));
+	types_asked = 0;
+	str_clear(&got);
+	ask_pod(&w, str_text(&long_list), LIMITS(GPU ",\"nvidia.com/gpumem\":1"), &got);
+	assert_in_range(types_asked, 1, 64);
+	assert_non_null(strstr(str_text(&got), "no card of the cluster has \"~\" in its type"));
+	str_add(&list, str_text(&list));
+	str_clear(&long_list);
+	str_addf(&long_list, "\"nvidia.com/nouse-gputype\":\"%s,%s\"", str_text(&list), str_text(&list));
+	types_asked = 0;
+	str_clear(&got);
+	ask_pod(&w, str_text(&long_list), LIMITS(GPU ",\"nvidia.com/gpumem\":1"), &got);
+	assert_int_equal(types_asked, 0);
+	assert_string_equal(str_text(&got), "yes 200 \n[" OURS "]\nannotation nvidia.com/nouse-gputype is longer than "
+					    "16384 bytes: the pod would be placed nowhere");
+	device_config_free(w.device);
+}
+
+/* To compare two such trees would take 2 to the power of their depth. */
+static void test_what_is_no_text_is_not_compared(void **state)
+{
+	hm_auto_str deep = { 0 }, request = { 0 }, got = { 0 };
+	struct world w;
+
+	(void)state;
+	open_world(&w, "nvidia: {}");
+	for (unsigned i = 0; i < 400; i++)
+		str_add(&deep, "{\"a\":");
+	str_addc(&deep, '1');
+	for (unsigned i = 0; i < 400; i++)
+		str_addc(&deep, '}');
+	str_addf(&request,
+		 "\"operation\":\"UPDATE\",\"userInfo\":{\"username\":\"eve\"},"
+		 "\"object\":{\"metadata\":{\"annotations\":{\"hami.io/vgpu-node\":%s}}},"
+		 "\"oldObject\":{\"metadata\":{\"annotations\":{\"hami.io/vgpu-node\":%s}}}",
+		 str_text(&deep), str_text(&deep));
+	ask(&w, str_text(&request), &got);
+	assert_string_equal(str_text(&got), "no 403 annotation hami.io/vgpu-node may be written by the scheduler and "
+					    "the node agents only, not by eve: leave it as it is\n");
+	device_config_free(w.device);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pods),   cmocka_unit_test(test_configuration),   cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_bodies), cmocka_unit_test(test_memory_is_short),
+		cmocka_unit_test(test_looks_are_bounded),
+		cmocka_unit_test(test_what_is_no_text_is_not_compared),
+		cmocka_unit_test(test_pods),
+		cmocka_unit_test(test_configuration),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_memory_is_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,35 @@ static void too_many_cards(void **state)
 	assert_int_equal(node_state_add_card(n, &one, NULL), -HM_ELIMIT);
 }
 
+/* A node that writes new types again and again leaves none of the old ones behind; modes that are known are no types.
+ */
+static void texts_go_with_the_node(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	struct node_state *n = node_state_new("n", texts);
+	struct node_card odd = make_card(0), twice = make_card(0);
+	const char *kept[3] = { NULL };
+	size_t at = 0, count = 0;
+
+	(void)state;
+	odd.type = "NVIDIA-1";
+	odd.mode = "some day's";
+	add_card(n, odd);
+	add_card(n, make_card(1));
+	twice.type = "NVIDIA-2";
+	assert_int_equal(node_state_add_card(n, &twice, NULL), -HM_EINVAL);
+	while (count < HM_COUNT(kept) && texts_next(texts, &at, &kept[count]))
+		count++;
+	assert_int_equal(count, 3);
+	assert_string_equal(kept[0], "NVIDIA-1");
+	assert_string_equal(kept[1], "some day's");
+	assert_string_equal(kept[2], make_card(1).type);
+	assert_false(texts_next(texts, &at, kept));
+	node_state_free(n);
+	at = 0;
+	assert_false(texts_next(texts, &at, kept));
+}
+
 static void cordon(void **state)
 {
 	hm_auto(texts) *texts = texts_new();
@@ -140,9 +169,10 @@ static void pair_scores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cards),       cmocka_unit_test(too_many_cards), cmocka_unit_test(cordon),
-		cmocka_unit_test(holders),     cmocka_unit_test(slices),         cmocka_unit_test(profiles_in_order),
-		cmocka_unit_test(pair_scores),
+		cmocka_unit_test(cards),       cmocka_unit_test(too_many_cards),
+		cmocka_unit_test(cordon),      cmocka_unit_test(holders),
+		cmocka_unit_test(slices),      cmocka_unit_test(profiles_in_order),
+		cmocka_unit_test(pair_scores), cmocka_unit_test(texts_go_with_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
