@@ -1,6 +1,8 @@
-/* place_bench NODES CANDIDATES CALLS: what place_pod costs with CANDIDATES of NODES nodes of eight cards named,
- * each card in use. A third of the calls fit on one card of one named node, a third fit nowhere, a third have several
- * containers. Prints one line of JSON: microseconds of CPU time for each kind, and what the cluster takes of memory. */
+/* place_bench NODES CANDIDATES CALLS [POLICY]: what place_pod costs with CANDIDATES of NODES nodes of eight cards
+ * named, each card in use. A third of the calls fit on one card of one named node, a third fit nowhere, a third have
+ * several containers. POLICY: of nodes, binpack where it is left out; "fgd" has free CPU and memory of the nodes, all
+ * different, and a mix of SHAPES shapes of pods, which every call adds to. Prints one line of JSON: microseconds of CPU
+ * time for each kind, and what the cluster takes of memory. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +10,19 @@
 #include <time.h>
 
 #include "core/num.h"
+#include "model/placement/fgd.h"
 #include "model/placement/place.h"
 
-enum { CARDS = 8, CARD_MIB = 40000, HELD_MIB = 35000, OPEN_EVERY = 500, LISTS = 16, KINDS = 3, MAX_CALLS = 100000 };
+enum {
+	CARDS = 8,
+	CARD_MIB = 40000,
+	HELD_MIB = 35000,
+	OPEN_EVERY = 500,
+	LISTS = 16,
+	KINDS = 3,
+	MAX_CALLS = 100000,
+	SHAPES = 150
+};
 
 static const char *const kinds[KINDS] = { "one", "none", "several" };
 
@@ -134,16 +146,20 @@ static int measure(struct cluster *c, struct placer *p, char **lists[LISTS], uin
 
 	for (uint64_t i = 0; i < calls; i++)
 		for (size_t k = 0; k < KINDS; k++) {
-			struct pod_ask ask = { .uid = "asked",
+			char uid[32];
+			struct pod_ask ask = { .uid = uid,
 					       .name_space = "team-a",
 					       .name = "asked",
 					       .containers = asks[k],
-					       .count = ask_counts[k] };
+					       .count = ask_counts[k],
+					       .cpu_milli = 4000,
+					       .host_mib = 16384 };
 			struct place_request r = { .ask = &ask,
 						   .names = (const char *const *)lists[i % LISTS],
 						   .count = count };
 			struct place_result out;
 			struct hm_err e;
+			snprintf(uid, sizeof uid, "%llu", (unsigned long long)n);
 			double before = now_us();
 			int placed = place_pod(p, c, &r, &out, &e);
 			us[k][i] = all[n++] = now_us() - before;
@@ -162,18 +178,50 @@ static int measure(struct cluster *c, struct placer *p, char **lists[LISTS], uin
 	return 0;
 }
 
+/* Nodes of 96 and 128 cores, each with its own rest. */
+static void set_hosts(struct cluster *c, uint64_t nodes)
+{
+	for (uint64_t i = 0; i < nodes; i++) {
+		char name[64];
+
+		name_node(name, sizeof name, i);
+		cluster_set_host(c, name, (int64_t)dice(i % 2 == 0 ? 95500 : 127500),
+				 (int64_t)dice(i % 2 == 0 ? 380000 : 760000));
+	}
+}
+
+static int fill_mix(struct pod_mix *mix)
+{
+	struct hm_err e;
+
+	for (int32_t i = 0; i < MIX_WINDOW; i++) {
+		uint64_t shape = dice(dice(SHAPES) + 1); /* few make up most of the pods */
+		struct mix_shape s = { .cards = shape % 10 == 0 ? 4 : 1,
+				       .each = { .memory_mib = 1000 + (int32_t)(shape * 7919 % 39000) },
+				       .cpu_milli = 1000 + (int64_t)(shape * 613 % 16000),
+				       .host_mib = 2048 + (int64_t)(shape * 104729 % 65536) };
+		if (pod_mix_see(mix, &s, &e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t nodes, count, calls;
+	const struct fgd_weights weights = fgd_default_weights();
+	const char *policy = argc == 5 ? argv[4] : "binpack";
 	hm_auto(cluster) *c = cluster_new(1);
-	hm_auto(placer) *p = placer_new("binpack", "spread");
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &weights);
+	hm_auto(placer) *p = placer_new(policy, strcmp(policy, "fgd") == 0 ? policy : "spread");
 	char **lists[LISTS];
 	size_t heap = mallinfo2().uordblks;
 	int failed;
 
-	if (argc != 4 || !num_u64_str(argv[1], 1000000, &nodes) || !num_u64_str(argv[2], nodes, &count) ||
+	if (argc < 4 || argc > 5 || !num_u64_str(argv[1], 1000000, &nodes) || !num_u64_str(argv[2], nodes, &count) ||
 	    !num_u64_str(argv[3], MAX_CALLS, &calls) || count == 0 || calls == 0) {
-		fprintf(stderr, "usage: place_bench NODES CANDIDATES CALLS\n");
+		fprintf(stderr, "usage: place_bench NODES CANDIDATES CALLS [POLICY]\n");
 		return 2;
 	}
 	for (uint64_t i = 0; i < nodes; i++)
@@ -184,6 +232,13 @@ int main(int argc, char **argv)
 		if (add_holders(c, i) < 0)
 			return 1;
 	size_t with_holders = mallinfo2().uordblks;
+	if (strcmp(policy, "fgd") == 0) {
+		set_hosts(c, nodes);
+		if (fill_mix(&mix) < 0)
+			return 1;
+		fgd_learn(f, &mix);
+		placer_set_policy(p, fgd_order(f));
+	}
 	for (size_t i = 0; i < LISTS; i++)
 		lists[i] = make_list(nodes, count);
 	printf("{\"nodes\": %llu, \"candidates\": %llu, ", (unsigned long long)nodes, (unsigned long long)count);
