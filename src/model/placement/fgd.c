@@ -33,7 +33,6 @@ struct subject {
 	const struct node_state *node; /* NULL: none */
 	size_t kind;
 	uint64_t cards_key;
-	int64_t measure;
 };
 
 struct fgd {
@@ -246,6 +245,14 @@ static struct node_room room_of(const struct fgd *f, const struct node_state *n,
 				    left(n->host_mib, host_mib, HOST_STEP_MIB) };
 }
 
+/* How fragmented the node at hand is, without the pod. */
+static int64_t measure_now(struct fgd *f)
+{
+	struct node_room room = room_of(f, f->at.node, 0, 0);
+
+	return measure(f, f->at.kind, f->at.cards_key, &room);
+}
+
 static struct node_room room_after(const struct fgd *f, const struct node_state *n)
 {
 	return room_of(f, n, f->ask->cpu_milli, f->ask->host_mib);
@@ -254,7 +261,6 @@ static struct node_room room_after(const struct fgd *f, const struct node_state 
 /* Makes *n the node at hand. */
 static int look_at(struct fgd *f, const struct node_state *n, struct hm_err *e)
 {
-	struct node_room room;
 	uint64_t key = 0;
 	size_t kind;
 	int rc;
@@ -267,12 +273,11 @@ static int look_at(struct fgd *f, const struct node_state *n, struct hm_err *e)
 		return rc;
 	if (!array_reserve(&f->cards, &f->cards_cap, n->count, sizeof *f->cards))
 		return hm_err_set(e, HM_ENOMEM, "cards of a node: no memory");
-	room = room_of(f, n, 0, 0);
 	for (size_t i = 0; i < n->count; i++) {
 		f->cards[i] = card_free_milli(&n->cards[i], &n->used[i]);
 		key += card_key(f->cards[i]);
 	}
-	f->at = (struct subject) { n, kind, key, measure(f, kind, key, &room) };
+	f->at = (struct subject) { n, kind, key };
 	return 0;
 }
 
@@ -284,6 +289,14 @@ static uint16_t milli_with(const struct node_card *card, const struct card_use *
 	return card_free_milli(card, &sum);
 }
 
+/* False: the card will be refused, and what is on it is all one. Slices of a cut card are another matter. */
+static bool may_take(const struct node_card *c, const struct card_use *used, const struct card_use *more)
+{
+	struct card_use sum = card_use_sum(*used, *more);
+
+	return c->mig || (sum.memory_mib <= c->memory_mib && sum.cores <= c->cores && sum.slots <= c->count);
+}
+
 static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
 			const struct card_ask *ask)
 {
@@ -293,7 +306,7 @@ static double card_rank(void *arg, const struct node_state *n, size_t card, cons
 	uint16_t before, after;
 	int64_t then;
 
-	if (look_at(f, n, NULL) != 0)
+	if (!may_take(&n->cards[card], used, &more) || look_at(f, n, NULL) != 0)
 		return 0;
 	before = f->cards[card];
 	after = milli_with(&n->cards[card], used, &more);
@@ -329,6 +342,7 @@ static int64_t round_to(int64_t x, int32_t step_milli)
 int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant *grant, int64_t *out, struct hm_err *e)
 {
 	struct node_room room;
+	int64_t before;
 	uint64_t key;
 	size_t count = 0;
 	int rc = look_at(f, n, e);
@@ -337,6 +351,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		rc = sum_grant(f, grant, &count, e);
 	if (rc != 0)
 		return rc;
+	before = measure_now(f);
 	room = room_after(f, n);
 	key = f->at.cards_key;
 	for (size_t i = 0; i < count; i++) {
@@ -346,7 +361,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		f->cards[card] = milli_with(&n->cards[card], &n->used[card], &f->holds[i].use);
 		key += card_key(f->cards[card]);
 	}
-	*out = measure(f, f->at.kind, key, &room) - f->at.measure;
+	*out = measure(f, f->at.kind, key, &room) - before;
 	*out = round_to(*out, n->cpu_milli < 0 ? f->weights.blind_step : f->weights.step);
 	f->at.node = NULL; /* its cards are those after the pod */
 	return 0;
@@ -365,6 +380,7 @@ int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, st
 {
 	int rc = look_at(f, n, e);
 
-	*out = f->at.measure;
+	if (rc == 0)
+		*out = measure_now(f);
 	return rc;
 }

@@ -144,24 +144,50 @@ void mix_table_free(struct mix_table *t)
 	free(t);
 }
 
+/* Cards with the same free milli. */
+struct pile {
+	uint16_t milli, times;
+};
+
+/* A node's cards are mostly in few states; full ones are left out. Returns how many piles. */
+static size_t pile_up(const struct node_room *room, struct pile piles[NODE_MAX_CARDS])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < room->count; i++) {
+		size_t k = 0;
+
+		if (room->cards[i] == 0)
+			continue;
+		while (k < count && piles[k].milli != room->cards[i])
+			k++;
+		if (k == count)
+			piles[count++] = (struct pile) { room->cards[i], 0 };
+		piles[k].times++;
+	}
+	return count;
+}
+
 /* Places on the node for one group, by its cards alone. */
 struct places {
 	int64_t copies; /* pods that the cards hold */
 	int64_t lost;   /* free milli of cards too full for one share */
 };
 
-static struct places count_places(const struct group *g, const struct node_room *room, int64_t total)
+static struct places count_places(const struct group *g, const struct pile *piles, size_t count, int64_t total)
 {
 	int64_t shares = 0, lost = 0;
 	uint32_t able = 0;
 
-	for (size_t i = 0; i < room->count; i++) {
-		uint32_t milli = room->cards[i];
-		bool serves = milli >= g->milli;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t milli = piles[i].milli, times = piles[i].times;
 
-		able += serves;
-		lost += serves ? 0 : milli;
-		shares += (milli * g->reciprocal) >> RECIPROCAL_BITS;
+		if (milli >= g->milli) {
+			able += times;
+			shares += ((milli * g->reciprocal) >> RECIPROCAL_BITS) * times;
+		} else {
+			lost += milli * times;
+		}
 	}
 	if (able < g->cards)
 		return (struct places) { 0, total };
@@ -186,14 +212,16 @@ static int64_t host_copies(const struct row *r, const struct node_room *room, in
 int64_t mix_table_measure(const struct mix_table *t, const struct node_room *room, const struct fgd_weights *w)
 {
 	int64_t total = 0, empty = 0, fragment = 0, copies = 0, balance;
+	struct pile piles[NODE_MAX_CARDS];
+	size_t count = pile_up(room, piles);
 
-	for (size_t i = 0; i < room->count; i++) {
-		total += room->cards[i];
-		empty += room->cards[i] == CARD_MILLI;
+	for (size_t i = 0; i < count; i++) {
+		total += piles[i].milli * piles[i].times;
+		empty += piles[i].milli == CARD_MILLI ? piles[i].times : 0;
 	}
 	for (size_t i = 0; i < t->group_count; i++) {
 		const struct group *g = &t->groups[i];
-		struct places p = count_places(g, room, total);
+		struct places p = count_places(g, piles, count, total);
 
 		for (size_t k = g->first; k < g->first + g->count; k++) {
 			const struct row *r = &t->rows[k];

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/cleanup.h"
+#include "model/placement/node_state.h"
 #include "model/placement/pod_mix.h"
 
 enum {
@@ -17,8 +18,8 @@ enum {
 
 /* What is free on a node. */
 struct node_room {
-	const uint16_t *cards; /* free milli of each card, 0 to CARD_MILLI */
-	size_t count;
+	const uint16_t *cards;       /* free milli of each card, 0 to CARD_MILLI */
+	size_t count;                /* up to NODE_MAX_CARDS */
 	int64_t cpu_milli, host_mib; /* negative: not known, and then no reason to refuse */
 };
 
