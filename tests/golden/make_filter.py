@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """tests/golden/make_filter.py RECORDED OUT: what the filter replay needs of a full recording, scheduler-filter.jsonl.gz.
 
-Kept of each line: what changes the state (nodes, pods, quotas, ends) and, of each answer, node, cards, MIG instances,
-reasons and error, with the tags of known defects. Left out: events, labels, binds that went well, the device plugin's
-turns, locks, simulations, raw HTTP and timelines.
+Kept of each line: what changes the state (nodes, pods, quotas, locks, ends) and, of each answer, node, cards, MIG
+instances, reasons, error and locks, with the tags of known defects. Left out: events, labels, pods that admission
+refused, restarts, notes, the timeline.
 """
 import gzip
 import json
@@ -61,6 +61,19 @@ def answer(line):
     return out
 
 
+def simulated(response):
+    nodes = response["Nodes"]
+    return {"names": nodes and [n["metadata"]["name"] for n in nodes["items"]], "failed": response["FailedNodes"],
+            "error": response["Error"]}
+
+
+def whole_body(body):
+    """A request's pod cut down like the others."""
+    if not isinstance(body, dict):
+        return body
+    return {k: pod(v) if k.lower() == "pod" else v for k, v in body.items()}
+
+
 def cut(line):
     """The line's part; None where there is none."""
     action = line["action"]
@@ -72,6 +85,8 @@ def cut(line):
         out.update(nodes=[node(n) for n in line["nodes"]], quota=line.get("quota") or {})
     elif action in ("filter", "filter-again"):
         out.update(pod=pod(line["pod"]), names=line["request"]["NodeNames"], answer=answer(line))
+    elif action == "simulate":
+        out.update(pod=pod(line["pod"]), answer=simulated(line["response"]), fitting_alone=line.get("fitting_alone") or [])
     elif action == "held-pod":
         out.update(pod=pod(line["pod"]))
     elif action == "status":
@@ -80,8 +95,16 @@ def cut(line):
         out.update(pod_name=line["pod_name"])
     elif action == "delete" and line["gone"]:
         out.update(pod_name=line["pod_name"])
-    elif action == "bind" and "not found" in (line["response"] or {}).get("Error", ""):
-        out.update(action="forgotten", uid=line["request"]["PodUID"])
+    elif action == "bind":
+        asked = line["request"]
+        out.update(pod_name=asked["PodName"], uid=asked["PodUID"], node=asked["Node"], error=line["response"]["Error"],
+                   locks=line["locks_after"], **({"slow": True} if line.get("slow") else {}))
+    elif action in ("plugin-done", "unlock", "set-lock"):
+        out.update({k: line[k] for k in ("pod_name", "node", "value") if k in line})
+    elif action == "http":
+        out.update({k: line[k] for k in ("note", "method", "path", "http_status", "response") if k in line},
+                   body=whole_body(line.get("body")), headers={k: v for k, v in line.get("headers", {}).items()
+                                                               if k in ("Allow", "Location")})
     elif action == "quota":
         out.update(quota=line["hard"] or {})
     elif action == "node-update":

@@ -162,6 +162,13 @@ class Known:
         self.entries = [e for e in entries if e["action"] == action]
         self.met = [0] * len(self.entries)
 
+    @classmethod
+    def fits(cls, e, path, golden, ours):
+        if "values" in e:
+            return e["values"].get(path) == [golden, ours]
+        return re.fullmatch(e["path"], path) and ("golden" not in e or cls.same(e["golden"], golden)) and \
+            ("ours" not in e or cls.same(e["ours"], ours))
+
     @staticmethod
     def same(pattern, value):
         """A listed value: a pattern for texts, anything else as it is; not listed: any."""
@@ -172,9 +179,7 @@ class Known:
     def find(self, line, path, golden, ours):
         """The first entry that fits; None where there is none."""
         return next((i for i, e in enumerate(self.entries)
-                     if fnmatch.fnmatchcase(line, e["line"]) and re.fullmatch(e["path"], path) and
-                     ("golden" not in e or self.same(e["golden"], golden)) and
-                     ("ours" not in e or self.same(e["ours"], ours))), None)
+                     if fnmatch.fnmatchcase(line, e["line"]) and self.fits(e, path, golden, ours)), None)
 
     def explains(self, line, found):
         return all(self.find(line, path, *values) is not None for path, values in found.items())
@@ -191,5 +196,6 @@ class Known:
         return bad
 
     def outdated(self):
-        return [f"listed {e['times']} times, met {n}: {e['line']}: {e['path']}" for e, n in zip(self.entries, self.met)
-                if e["times"] != n]
+        listed = [e.get("times", len(e.get("values", ()))) for e in self.entries]
+        return [f"listed {times} times, met {n}: {e['line']}: {e.get('path', list(e.get('values', ())))}"
+                for e, times, n in zip(self.entries, listed, self.met) if times != n]

@@ -1,174 +1,17 @@
 """Each pod that HAMi's scheduler was asked for: ours chooses the same node and cards, or refuses for the same reasons,
 or the difference is listed. What HAMi answered is what the later lines of a cluster build on, whatever ours said."""
-import json
+import collections
 import subprocess
 
 import pytest
+import yaml
 
-from golden_peer import Known, differences, recording
+from golden_cluster import NODE, Cluster
+from golden_peer import GOLDEN, Known, differences, recording
 
-DEVICES, MIG, NODE = "hami.io/vgpu-devices-allocated", "hami.io/vgpu-mig-allocations", "hami.io/vgpu-node"
+FILTER_LINES = 2722
 CORE = 1783  # lines without a tag but S24, which is no other answer: all of them are asked
 MOST = 60    # of them may differ
-
-
-def whole(quantity):
-    return int(quantity[:-1]) * 1000 if quantity.endswith("k") else int(quantity)
-
-
-def without_gaps(devices):
-    """A device string without its empty entries, which HAMi leaves out (S1)."""
-    return ";".join(e for e in devices.split(";") if e)
-
-
-def reserved(text, pod):
-    """What the program reserved, as the annotations have it: an entry for each container."""
-    containers = pod["spec"].get("initContainers", []) + pod["spec"]["containers"]
-    entries, records = [[] for _ in containers], []
-    for share in filter(None, text.split(",")):
-        container, uuid, mib, percent, *mig = share.split(" ")
-        entry = entries[int(container)]
-        if mig:
-            records.append({"containerIndex": int(container), "deviceIndex": len(entry), "gpuUUID": uuid, "profile": mig[0],
-                            "placement": {"start": int(mig[1]), "size": int(mig[2])}})
-        entry.append(f"{uuid},NVIDIA,{mib},{percent}:")
-    return {DEVICES: "".join("".join(e) + ";" for e in entries), **({MIG: json.dumps(records)} if records else {})}
-
-
-def instances(annotations):
-    return [(r["gpuUUID"], r["profile"], r["placement"].get("start", 0), r["placement"]["size"])
-            for r in json.loads(annotations.get(MIG) or "[]")]
-
-
-def asks(pod):
-    return any(whole(c["resources"]["limits"].get("nvidia.com/gpu", "0")) for c in
-               pod["spec"].get("initContainers", []) + pod["spec"]["containers"])
-
-
-class Cluster:
-    """One of the recording's, told to the program line by line."""
-
-    def __init__(self, program, config, line):
-        self.program, self.name = program, f"{line['config']}/{line['cluster']}"
-        flags = dict(f[2:].split("=", 1) for f in config["flags"])
-        self.namespace = line["cluster"]
-        self.nodes = {n["name"]: n for n in line["nodes"]}
-        self.pods, self.held = {}, set()
-        self.tell(nvidia=config["nvidia"], node_policy=flags["node-scheduler-policy"],
-                  card_policy=flags["gpu-scheduler-policy"], selector=flags.get("node-label-selector", ""))
-        self.quota(line)
-        for name in self.nodes:
-            self.put_node(name)
-
-    def tell(self, **what):
-        self.program.stdin.write(json.dumps(what) + "\n")
-
-    def quota(self, line):
-        hard = {k: whole(v) for k, v in line["quota"].items()}
-        limits = {"memory": hard.get("limits.nvidia.com/gpumem"), "cores": hard.get("limits.nvidia.com/gpucores")}
-        self.tell(quota=self.namespace, **limits)
-
-    def put_node(self, name):
-        n = self.nodes[name]
-        meta = {k: n[k] for k in ("name", "annotations", "labels") if k in n}
-        self.tell(node={"metadata": meta, "status": {"allocatable": n["allocatable"]}})
-
-    def hold(self, pod):
-        node = pod["metadata"]["annotations"].get(NODE)
-        if node:
-            self.held.add(pod["metadata"]["uid"])
-            self.tell(pod={**pod, "spec": {**pod["spec"], "nodeName": node}})
-
-    def release(self, uid):
-        self.held.discard(uid)
-        self.tell(release=uid)
-
-    def ask(self, pod, names):
-        """What HAMi's answer is compared with."""
-        self.tell(ask={"Pod": pod, "Nodes": None, "NodeNames": names}, uid=pod["metadata"]["uid"])
-        self.program.stdin.flush()
-        text, _, shares = self.program.stdout.readline().rstrip("\n").partition("\t")
-        answer = json.loads(text)
-        failed = {**(answer["FailedNodes"] or {}), **(answer["FailedAndUnresolvableNodes"] or {})} or None
-        return {"names": answer["NodeNames"], "failed": failed, "error": answer["Error"]}, \
-            reserved(shares, pod) if shares else {}
-
-    # --- lines that only change the state
-    def held_pod(self, line):
-        self.pods[line["pod"]["metadata"]["name"]] = line["pod"]
-        if line["pod"]["status"].get("phase") not in ("Succeeded", "Failed"):
-            self.hold(line["pod"])
-
-    def status(self, line):
-        pod = self.pods[line["pod_name"]]
-        pod["status"].update(line["status"])
-        if pod["status"].get("phase") in ("Succeeded", "Failed"):
-            self.release(pod["metadata"]["uid"])
-        elif pod["metadata"]["uid"] in self.held:
-            self.hold(pod)
-
-    def unschedulable_condition(self, line):
-        """HAMi sees the annotations again that an earlier Filter left there (S7)."""
-        pod = self.pods[line["pod_name"]]
-        if pod["metadata"]["uid"] not in self.held:
-            self.hold(pod)
-
-    def delete(self, line):
-        if line["pod_name"] in self.pods:
-            self.release(self.pods.pop(line["pod_name"])["metadata"]["uid"])
-
-    def forgotten(self, line):
-        self.release(line["uid"])
-
-    def node_update(self, line):
-        n = self.nodes[line["node"]]
-        n["annotations"].update(line["annotations"])
-        n["annotations"] = {k: v for k, v in n["annotations"].items() if v is not None}
-        n["allocatable"].update(line["allocatable"] or {})
-        self.put_node(line["node"])
-
-    def node_deleted(self, line):
-        self.tell(gone=line["node"])
-
-    def node_created(self, line):
-        self.put_node(line["node"])
-
-    # --- lines that are compared
-    def filter(self, line):
-        """(HAMi's, ours); with `tied` the cards on each of the nodes that HAMi might have taken."""
-        pod, golden = line["pod"], line["answer"]
-        self.release(pod["metadata"]["uid"])
-        answer, got = self.ask(pod, line["names"])
-        ours, theirs = dict(answer), {k: golden[k] for k in ("names", "failed", "error")}
-        given = {answer["names"][0]: got} if got else {}
-        on = {}
-        if golden["names"] and NODE in golden["after"] and asks(pod):
-            on = golden.get("tied") or {golden["after"][NODE]: golden["after"]}
-        if "tied" in golden and answer["names"] and answer["names"][0] in golden["tied"]:
-            ours["names"] = theirs["names"]
-        for node in on:
-            if node not in given:
-                given[node] = self.ask(pod, [node])[1]
-        cut = without_gaps if "S1" in line.get("defects", []) else str
-        ours["cards"] = {n: {"devices": cut(given[n].get(DEVICES, "")), "mig": instances(given[n])} for n in on}
-        theirs["cards"] = {n: {"devices": cut(a[DEVICES]), "mig": instances(a)} for n, a in on.items()}
-        self.go_on(pod, golden, given)
-        return theirs, ours
-
-    filter_again = filter
-
-    def go_on(self, pod, golden, given):
-        """With what HAMi wrote; with our own words of the same, which have every entry."""
-        self.release(pod["metadata"]["uid"])
-        pod["metadata"]["annotations"] = dict(golden["after"])
-        self.pods[pod["metadata"]["name"]] = pod
-        if not golden["names"] or NODE not in golden["after"]:
-            return
-        got = given.get(golden["after"][NODE]) or {}
-        if DEVICES in got and without_gaps(got[DEVICES]) == without_gaps(golden["after"][DEVICES]) and \
-                instances(got) == instances(golden["after"]):
-            pod["metadata"]["annotations"].update(got)
-        self.hold(pod)
 
 
 def is_core(line):
@@ -180,39 +23,84 @@ def is_compared(line):
     return not line.get("after") and set(line.get("defects", [])) <= {"S1", "S24"}
 
 
-@pytest.fixture(scope="module")
-def replayed(build):
-    """[(line, HAMi's answer, ours)] of all Filter lines that can be compared."""
+class Empty(Cluster):
+    """Nodes that the program does not know, where nothing runs: HAMi's simulation begins with that. The pods count in their
+    namespace's quota all the same, so they run on a node of their own."""
+
+    def put_node(self, name):
+        pass
+
+    def hold(self, pod):
+        marks = pod["metadata"]["annotations"]
+        super().hold({**pod, "metadata": {**pod["metadata"], "annotations": {**marks, NODE: marks.get(NODE) and "elsewhere"}}})
+
+    def filter(self, line):
+        self.go_on(line["pod"], line["answer"], {})
+
+    filter_again = filter
+
+
+def replay(build, kind, asked):
+    """[(line, HAMi's answer, ours)] of the lines with the actions asked."""
     out, configs, cluster = [], {}, None
     with subprocess.Popen([str(build / "tests/golden-filter-answers")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as program:
         for line in recording("filter.jsonl.gz"):
-            if line["action"] == "config":
+            action = line["action"]
+            if action == "config":
                 configs[line["config"]] = line
-            elif line["action"] == "cluster":
-                cluster = Cluster(program, configs[line["config"]], line)
-            else:
-                pair = getattr(cluster, line["action"].replace("-", "_"))(line)
-                if pair and is_compared(line):
-                    out.append((line, *pair))
+            elif action == "cluster":
+                cluster = kind(program, configs[line["config"]], line)
+            elif action in asked:
+                out.append((line, *getattr(cluster, action.replace("-", "_"))(line)))
+            elif action != "simulate":
+                getattr(cluster, action.replace("-", "_"))(line)
         program.stdin.close()
         assert program.wait(timeout=60) == 0
     return out
+
+
+@pytest.fixture(scope="module")
+def replayed(build):
+    return replay(build, Cluster, ("filter", "filter-again"))
 
 
 def name_of(line):
     return f"{line['config']}/{line['cluster']}/{line['step']}"
 
 
-def test_the_same_answers_or_listed_ones(replayed):
-    known, bad = Known("filter"), []
-    for line, theirs, ours in replayed:
+def unlisted(action, pairs):
+    known, bad = Known(action), []
+    for line, theirs, ours in pairs:
         bad += known.unlisted(name_of(line), differences(theirs, ours))
-    assert not bad
-    assert not known.outdated()
+    return bad + known.outdated()
+
+
+def test_the_same_answers_or_listed_ones(replayed):
+    assert not unlisted("filter", [r for r in replayed if is_compared(r[0])])
 
 
 def test_few_answers_differ(replayed):
     core = [(theirs, ours) for line, theirs, ours in replayed if is_core(line)]
     assert len(core) == CORE
     assert sum(theirs != ours for theirs, ours in core) <= MOST
+
+
+def test_lines_of_defects(replayed):
+    """Where HAMi's answer shows a defect, or what one has left: how many are the same all the same, by defects."""
+    asked, same = collections.Counter(), collections.Counter()
+    for line, theirs, ours in replayed:
+        if not is_compared(line):
+            tags = " ".join(sorted({*line.get("defects", []), *line.get("after", [])} - {"S24"}, key=lambda s: int(s[1:])))
+            asked[tags] += 1
+            same[tags] += theirs == ours
+    assert len(replayed) == FILTER_LINES
+    listed = yaml.safe_load((GOLDEN / "defects.yaml").read_text())
+    assert {tags: f"{same[tags]} of {asked[tags]}" for tags in asked} == listed
+
+
+def test_simulations(build):
+    """The autoscaler's question: the same nodes fit, each refused one for the same reasons."""
+    pairs = replay(build, Empty, ("simulate",))
+    assert len(pairs) == 93 and sum(bool(theirs["fitting"]) for _, theirs, _ in pairs) == 63
+    assert not unlisted("simulate", pairs)
