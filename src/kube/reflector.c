@@ -29,6 +29,7 @@ struct kube_reflector {
 	enum step step;   /* what is under way, or comes when the timer fires */
 	unsigned page;    /* shrinks where pages are too large */
 	bool from_etcd;   /* the next list is, although options.cached */
+	bool tell_all;    /* by the next list, also what has not changed */
 	char *page_token; /* of the list's next page; NULL: the first */
 	char version[KUBE_VERSION_BYTES];
 	uint64_t watch_began_ms;
@@ -37,8 +38,6 @@ struct kube_reflector {
 	bool lists_only;  /* watching is not allowed; said once */
 	struct kube_backoff backoff;
 	struct kube_reflector_state state;
-	void (*listed)(void *arg); /* of kube_reflector_relist; NULL: nobody waits */
-	void *listed_arg;
 	bool busy, gone; /* gone: freed inside a callback; whoever set busy frees it */
 };
 
@@ -181,7 +180,7 @@ static int take_object(struct kube_reflector *r, const struct kube_object *o, st
 		if (kube_known_put(r->known, o, r->mark, &change, e) < 0)
 			return -e->code;
 	}
-	if (change == KNOWN_NEW)
+	if (change == KNOWN_NEW || r->tell_all)
 		r->events.changed(r->events.arg, o);
 	return 0;
 }
@@ -237,28 +236,23 @@ static int take_page(struct kube_reflector *r, const struct kube_answer *a, stru
 
 static void end_list(struct kube_reflector *r)
 {
-	void (*listed)(void *arg) = r->listed;
-
 	tell_unlisted(r);
 	if (r->gone)
 		return;
-	r->from_etcd = false;
-	r->listed = NULL;
+	r->from_etcd = r->tell_all = false;
 	then(r, WATCH, 0);
 	if (!r->state.synced) {
 		r->state.synced = true;
 		if (r->events.synced != NULL)
 			r->events.synced(r->events.arg);
 	}
-	if (listed != NULL && !r->gone)
-		listed(r->listed_arg);
+	if (r->events.listed != NULL && !r->gone)
+		r->events.listed(r->events.arg);
 }
 
-void kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg)
+void kube_reflector_relist(struct kube_reflector *r)
 {
-	r->listed = listed;
-	r->listed_arg = arg;
-	r->from_etcd = true;
+	r->from_etcd = r->tell_all = true;
 	start_over(r);
 	then(r, LIST, 0);
 }
@@ -461,8 +455,12 @@ static void on_step(void *arg)
 	struct kube_reflector *r = arg;
 	struct hm_err e = { 0 };
 
-	if ((r->step == LIST ? start_list(r, &e) : start_watch(r, &e)) < 0)
+	enter(r);
+	if (r->step == LIST && r->page_token == NULL && r->events.lists != NULL)
+		r->events.lists(r->events.arg);
+	if (!r->gone && (r->step == LIST ? start_list(r, &e) : start_watch(r, &e)) < 0)
 		fail(r, r->step, 0, &e);
+	leave(r);
 }
 
 /* --- making one --- */
@@ -512,4 +510,5 @@ void kube_reflector_state(const struct kube_reflector *r, struct kube_reflector_
 {
 	*out = r->state;
 	out->objects = kube_known_count(r->known);
+	out->listing = r->step == LIST;
 }

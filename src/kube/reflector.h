@@ -4,7 +4,7 @@
  * LIST: page by page (limit, continue) from etcd; or `cached`, in one piece from the API server's own cache: first
  * whatever it has, later nothing older than what was seen, from etcd where the server knows nothing as new as that. 410
  * in the middle: from the first page. An answer above the client's limit of bytes: smaller pages. At the end whatever
- * was not in the list is told as deleted; then "synced", once ever.
+ * was not in the list is told as deleted; then "synced", once ever, and "listed".
  *
  * WATCH: from the list's resourceVersion, with bookmarks. The stream ends (the server ends it after some minutes,
  * silence, a broken connection): watch again from the last version seen. 410, an ERROR event, bytes that are no events,
@@ -48,11 +48,17 @@ struct kube_reflector_events {
 	void (*deleted)(void *arg, const struct kube_object *o);
 	void (*synced)(void *arg); /* NULL: not wanted */
 	void *arg;
+	/* Of each list; NULL: not wanted. What was written before `lists` (a first page is about to be asked for,
+	 * perhaps not for the first time) has been told by `listed`: it is new, changed, gone, or as it was told
+	 * before. */
+	void (*lists)(void *arg);
+	void (*listed)(void *arg);
 };
 
 struct kube_reflector_state {
 	bool synced;
-	bool good;               /* a list or watch is under way, or the last one ended well */
+	bool listing; /* a list is under way or comes next: what is told is in the order of its pages, not of writes */
+	bool good;    /* a list or watch is under way, or the last one ended well */
 	uint64_t good_at_ms;     /* when the server last said something of use; 0: never */
 	uint64_t lists, watches; /* begun */
 	uint64_t events, failures;
@@ -67,10 +73,10 @@ int kube_reflector_new(struct kube_client *c, const struct kube_reflector_option
 void kube_reflector_free(struct kube_reflector *r);
 HM_DEFINE_AUTO(kube_reflector, kube_reflector_free);
 
-/* Lists anew, from etcd: `listed` is told, once, when all that had happened by now has been told. A second call takes
- * the place of the first. For who must know that nothing written earlier is still to come. Not from inside a callback
- * of this reflector. */
-void kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg);
+/* Lists anew, from etcd, a list under way from its first page; all objects are told once more, also those that have not
+ * changed. For who must know that nothing written earlier is still to come, or could not take what was told. Not from
+ * inside a callback of this reflector. */
+void kube_reflector_relist(struct kube_reflector *r);
 
 void kube_reflector_state(const struct kube_reflector *r, struct kube_reflector_state *out);
 

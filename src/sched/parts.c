@@ -313,8 +313,10 @@ void parts_fini(struct parts *p)
 
 const char *parts_barred(const struct parts *p)
 {
-	if (!view_is_synced(p->view))
-		return "the scheduler does not know the cluster yet";
+	const char *unknown = view_barred(p->view);
+
+	if (unknown != NULL)
+		return unknown;
 	if (!lead_is_ours(p->lead))
 		return "this replica does not lead";
 	return takeover_is_done(p->takeover) ? NULL : "the new leader does not know yet what the last one has bound";

@@ -32,6 +32,7 @@ static struct {
 	struct kube_reflector_events events;
 } fake_reflectors[8];
 static size_t fake_reflector_count;
+static bool fake_lists;   /* the reflectors say that a list is under way */
 static bool fake_refuses; /* kube_client_call errs */
 
 int __wrap_kube_client_call(struct kube_client *c, const struct kube_request *request,
@@ -93,7 +94,7 @@ void __wrap_kube_reflector_free(struct kube_reflector *r)
 void __wrap_kube_reflector_state(const struct kube_reflector *r, struct kube_reflector_state *out)
 {
 	(void)r;
-	*out = (struct kube_reflector_state) { 0 };
+	*out = (struct kube_reflector_state) { .listing = fake_lists };
 }
 
 struct loop *__wrap_kube_client_loop(const struct kube_client *c)
@@ -110,7 +111,7 @@ static inline void fake_forget(void)
 		free(fake_requests[i].body);
 	memset(fake_requests, 0, sizeof fake_requests);
 	fake_count = 0;
-	fake_refuses = false;
+	fake_lists = fake_refuses = false;
 }
 
 /* cmocka's, of a test or a group: the loop. */

@@ -21,6 +21,9 @@ struct sweep_result {
 
 struct sweep_result sweep_run(sweep_scenario scenario, void *arg);
 
+/* One run with the nth allocation failing; false where it made fewer. */
+bool sweep_once(sweep_scenario scenario, void *arg, size_t nth);
+
 /* sweep_run and cmocka assertions: undisturbed run succeeds, nothing leaks, no failed allocation is swallowed. */
 void sweep_check(const char *name, sweep_scenario scenario, void *arg);
 

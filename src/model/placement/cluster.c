@@ -16,6 +16,7 @@ struct cluster {
 	struct texts *texts;
 	struct link reserved; /* struct holding.of_reserved */
 	size_t node_count;
+	uint32_t lists; /* of all pods, begun */
 	struct cluster_extremes extremes;
 	bool extremes_known;
 	struct hold_share *scratch; /* of cluster_reserve */
@@ -243,6 +244,7 @@ int cluster_hold(struct cluster *c, const struct hold *from, struct hm_err *e)
 		return err;
 	if (old != NULL && old->init_done && strcmp(old->node->name, from->node) == 0)
 		h->init_done = true;
+	h->told = !is_promise(h);
 	err = enter(c, h, from, e);
 	if (err < 0) {
 		holding_free(h);
@@ -310,8 +312,10 @@ void cluster_bound(struct cluster *c, const char *uid)
 {
 	struct holding *h = map_get(c->holdings, uid);
 
-	if (h != NULL && is_promise(h))
-		set_hold_state(c, h, HOLD_BOUND);
+	if (h == NULL || !is_promise(h))
+		return;
+	set_hold_state(c, h, HOLD_BOUND);
+	h->bound_in = c->lists;
 }
 
 void cluster_roll_back(struct cluster *c, const char *uid)
@@ -319,6 +323,17 @@ void cluster_roll_back(struct cluster *c, const char *uid)
 	const struct holding *h = map_get(c->holdings, uid);
 
 	if (h != NULL && is_promise(h))
+		cluster_release(c, uid);
+}
+
+void cluster_seen(struct cluster *c, const char *uid)
+{
+	struct holding *h = map_get(c->holdings, uid);
+
+	if (h == NULL)
+		return;
+	h->told = !is_promise(h);
+	if (h->state == HOLD_RESERVED)
 		cluster_release(c, uid);
 }
 
@@ -338,6 +353,27 @@ void cluster_end_init(struct cluster *c, const char *uid)
 		return;
 	node_book_end_init(h->node, h);
 	charge(h);
+}
+
+void cluster_list_begins(struct cluster *c)
+{
+	c->lists++;
+}
+
+size_t cluster_list_ended(struct cluster *c)
+{
+	size_t n = 0, at = 0;
+	void *value;
+
+	while (map_next(c->holdings, &at, NULL, &value)) {
+		struct holding *h = value;
+		if (is_promise(h) || h->told || h->bound_in == c->lists)
+			continue;
+		map_remove(c->holdings, h->uid);
+		drop(c, h);
+		n++;
+	}
+	return n;
 }
 
 size_t cluster_expire(struct cluster *c, uint64_t now_ms)

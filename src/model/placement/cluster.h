@@ -67,8 +67,18 @@ void cluster_bound(struct cluster *c, const char *uid);
 /* What was promised is free; what the watch said is bound stays. */
 void cluster_roll_back(struct cluster *c, const char *uid);
 
+/* The watch has the pod, and bound: by us as far as we know it, else by somebody else, and what was reserved for it is
+ * free. What it holds is another matter. */
+void cluster_seen(struct cluster *c, const char *uid);
+
 void cluster_release(struct cluster *c, const char *uid); /* harmless where it holds nothing */
 void cluster_end_init(struct cluster *c, const char *uid);
+
+/* Around a list of all pods, each of which is told by cluster_hold or cluster_seen, now or before: what
+ * cluster_bound said before the list began and nobody has told of since was gone before the list. It is released; how
+ * many. A list that breaks off begins again. */
+void cluster_list_begins(struct cluster *c);
+size_t cluster_list_ended(struct cluster *c);
 
 /* Takes back reservations whose time has come; how many. */
 size_t cluster_expire(struct cluster *c, uint64_t now_ms);

@@ -57,9 +57,11 @@ struct holding {
 	struct quota_space *space;
 	struct quota_amount charged; /* to `space` now */
 	uint64_t expires_ms;
+	uint32_t bound_in; /* cluster's count of lists when it was bound */
 	const char *uid, *name;
 	enum hold_state state;
 	bool init_done, unreadable, applied;
+	bool told; /* the watch says that it is bound, not only we do */
 	uint32_t share_count, kind_count;
 	uint32_t container_count; /* of the pod, those without a share too */
 	struct card_share

@@ -6,11 +6,20 @@
 #include "base/str.h"
 #include "sched/view/view_internal.h"
 
-enum { FENCE_LIMIT_MS = 60000 };
+enum { FENCE_LIMIT_MS = 60000, AGAIN_MS = 1000 };
 
-void view_settle(struct view *v)
+static bool all_synced(const struct view *v)
 {
-	if (v->told || !v->nodes_synced || !v->pods_synced || !v->quotas_synced)
+	for (size_t i = 0; i < VIEW_KINDS; i++)
+		if (!v->parts[i].synced)
+			return false;
+	return true;
+}
+
+void view_synced(struct view *v, enum view_kind kind)
+{
+	v->parts[kind].synced = true;
+	if (v->told || !all_synced(v))
 		return;
 	v->told = true;
 	log_info("nodes and pods are known", KV_U64("nodes", map_count(v->nodes)),
@@ -24,47 +33,103 @@ bool view_is_synced(const struct view *v)
 	return v->told;
 }
 
+const char *view_barred(const struct view *v)
+{
+	if (!v->told)
+		return "the scheduler does not know the cluster yet";
+	for (size_t i = 0; i < VIEW_KINDS; i++)
+		if (v->parts[i].missed || v->parts[i].again)
+			return "the scheduler's memory was short: it lists the cluster anew";
+	return NULL;
+}
+
+/* ---- what could not be taken */
+
+void view_missed(struct view *v, enum view_kind kind, const char *key)
+{
+	v->unread++;
+	log_error("out of memory: an object is not seen", KV("object", key));
+	v->parts[kind].missed = true;
+	loop_timer_arm(v->again, AGAIN_MS);
+}
+
+static void on_again(void *arg)
+{
+	struct view *v = arg;
+
+	for (size_t i = 0; i < VIEW_KINDS; i++) {
+		struct view_part *p = &v->parts[i];
+		if (!p->missed)
+			continue;
+		p->missed = false;
+		p->again = true;
+		kube_reflector_relist(p->list);
+	}
+}
+
 /* ---- the fence */
 
-void view_forget_fence(struct view *v)
+static void forget_fence(struct view *v)
 {
 	free(HM_STEAL(v->fence.pod_key));
 	free(HM_STEAL(v->fence.key));
 	free(HM_STEAL(v->fence.mark));
+	v->fence.at_list = false;
 	loop_timer_disarm(v->fence_limit);
 }
 
-void view_pass_fence(struct view *v)
+static void pass_fence(struct view *v)
 {
 	void (*passed)(void *arg) = HM_STEAL(v->fence.passed);
 
-	view_forget_fence(v);
+	forget_fence(v);
 	if (passed != NULL)
 		passed(v->fence.arg);
 }
 
-static void on_listed(void *arg)
+/* The watch tells writes in their order. A list tells objects in the order of their names, as of a moment after the
+ * mark: with its last page all of before has been told, and not with ours. */
+void view_fence_seen(struct view *v)
 {
-	view_pass_fence(arg);
+	struct kube_reflector_state state;
+
+	kube_reflector_state(v->parts[VIEW_PODS].list, &state);
+	if (!state.listing) {
+		pass_fence(v);
+		return;
+	}
+	forget_fence(v);
+	v->fence.at_list = true;
+}
+
+static void pass_at_next_list(struct view *v)
+{
+	forget_fence(v);
+	kube_reflector_relist(v->parts[VIEW_PODS].list);
+	v->fence.at_list = true;
 }
 
 static void on_fence_limit(void *arg)
 {
-	struct view *v = arg;
+	pass_at_next_list(arg);
+}
 
-	view_forget_fence(v);
-	kube_reflector_relist(v->pod_list, on_listed, v);
+void view_listed(struct view *v, enum view_kind kind)
+{
+	v->parts[kind].again = false;
+	if (kind == VIEW_PODS && v->fence.at_list)
+		pass_fence(v);
 }
 
 int view_wait(struct view *v, const struct view_fence *f, struct hm_err *e)
 {
 	hm_auto_str key = { 0 };
 
-	view_forget_fence(v);
+	forget_fence(v);
 	v->fence.passed = f->passed;
 	v->fence.arg = f->arg;
 	if (f->mark == NULL) {
-		kube_reflector_relist(v->pod_list, on_listed, v);
+		pass_at_next_list(v);
 		return 0;
 	}
 	str_addf(&key, "%s/%s", f->name_space, f->pod);
@@ -72,7 +137,7 @@ int view_wait(struct view *v, const struct view_fence *f, struct hm_err *e)
 	v->fence.key = strdup(f->key);
 	v->fence.mark = strdup(f->mark);
 	if (v->fence.pod_key == NULL || v->fence.key == NULL || v->fence.mark == NULL) {
-		view_forget_fence(v);
+		forget_fence(v);
 		v->fence.passed = NULL;
 		return hm_err_set(e, HM_ENOMEM, "view: out of memory");
 	}
@@ -108,6 +173,7 @@ int view_new(const struct view_config *config, struct view **out, struct hm_err 
 	if (limit_name(config->pods.memory, &v->memory_limit, e) < 0 ||
 	    limit_name(config->pods.cores, &v->cores_limit, e) < 0 ||
 	    loop_timer_new(kube_client_loop(config->client), on_fence_limit, v, &v->fence_limit, e) < 0 ||
+	    loop_timer_new(kube_client_loop(config->client), on_again, v, &v->again, e) < 0 ||
 	    view_nodes_begin(v, e) < 0 || view_quotas_begin(v, e) < 0 || view_pods_begin(v, e) < 0)
 		return hm_err_wrap(e, "view");
 	*out = HM_STEAL(v);
@@ -118,12 +184,14 @@ void view_free(struct view *v)
 {
 	if (v == NULL)
 		return;
-	kube_reflector_free(v->quota_list);
+	for (size_t i = 0; i < VIEW_KINDS; i++)
+		kube_reflector_free(v->parts[i].list);
 	view_pods_end(v);
 	view_nodes_end(v);
 	if (v->fence_limit != NULL)
-		view_forget_fence(v);
+		forget_fence(v);
 	loop_timer_free(v->fence_limit);
+	loop_timer_free(v->again);
 	free(v->memory_limit);
 	free(v->cores_limit);
 	free(v);
@@ -131,17 +199,16 @@ void view_free(struct view *v)
 
 void view_stats(const struct view *v, struct view_stats *out)
 {
-	const struct kube_reflector *lists[] = { v->node_list, v->pod_list, v->quota_list };
 	struct kube_reflector_state state;
 
 	*out = (struct view_stats) { .nodes = map_count(v->nodes),
 				     .nodes_with_cards = v->with_cards,
 				     .doubted = v->doubted,
 				     .unread = v->unread };
-	for (size_t i = 0; i < HM_COUNT(lists); i++) {
-		kube_reflector_state(lists[i], &state);
+	for (size_t i = 0; i < VIEW_KINDS; i++) {
+		kube_reflector_state(v->parts[i].list, &state);
 		out->failures += state.failures;
-		if (i == 1)
+		if (i == VIEW_PODS)
 			out->pods_told = state.objects;
 	}
 }

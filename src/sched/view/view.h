@@ -43,6 +43,8 @@ void view_free(struct view *v);
 HM_DEFINE_AUTO(view, view_free);
 
 bool view_is_synced(const struct view *v);
+/* NULL: what is known is good to place pods by; else why not. Not what leads or writes elsewhere: only this view. */
+const char *view_barred(const struct view *v);
 
 /* What is known of a node besides its cards. */
 struct view_node {
@@ -66,7 +68,7 @@ int view_wait(struct view *v, const struct view_fence *fence, struct hm_err *e) 
 struct view_stats {
 	size_t nodes, nodes_with_cards, pods_told;
 	uint64_t doubted;  /* pods whose text is not believed, now */
-	uint64_t unread;   /* objects that could not be taken: memory was short */
+	uint64_t unread;   /* objects that could not be taken, memory was short: all are listed anew until they are */
 	uint64_t failures; /* of lists and watches */
 };
 void view_stats(const struct view *v, struct view_stats *out);

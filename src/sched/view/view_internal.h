@@ -20,26 +20,39 @@ struct node_row {
 	char *text; /* owned: name, uid, version, lock, why */
 };
 
+enum view_kind { VIEW_NODES, VIEW_PODS, VIEW_QUOTAS, VIEW_KINDS };
+
+struct view_part {
+	struct kube_reflector *list;
+	bool synced;
+	bool missed; /* something was told that could not be taken: memory was short */
+	bool again;  /* listed anew because of it */
+};
+
 struct view {
 	struct view_config config;
-	struct kube_reflector *node_list, *pod_list, *quota_list;
+	struct view_part parts[VIEW_KINDS];
 	struct map *pods;  /* by UID, struct pod_row */
 	struct map *nodes; /* by name, struct node_row */
-	bool nodes_synced, pods_synced, quotas_synced, told;
+	bool told;
 	char *memory_limit, *cores_limit; /* "limits.nvidia.com/gpumem"; NULL: no such resource */
 	uint64_t doubted, unread;
 	size_t with_cards;
 	struct {
 		char *pod_key, *key, *mark; /* owned; NULL: nobody waits for a mark */
+		bool at_list;               /* it passes at the end of the list of pods that is under way */
 		void (*passed)(void *arg);
 		void *arg;
 	} fence;
-	struct loop_timer *fence_limit;
+	struct loop_timer *fence_limit, *again;
 };
 
-void view_settle(struct view *v);       /* synced is told when all three are */
-void view_forget_fence(struct view *v); /* its texts */
-void view_pass_fence(struct view *v);
+void view_synced(struct view *v, enum view_kind kind); /* told when all are */
+/* Nothing of the object counts until all of its kind are listed anew, soon; nothing is placed before. */
+void view_missed(struct view *v, enum view_kind kind, const char *key);
+void view_listed(struct view *v, enum view_kind kind); /* a list has ended */
+/* The pod that is waited for bears the mark. */
+void view_fence_seen(struct view *v);
 
 int view_nodes_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 void view_nodes_end(struct view *v);

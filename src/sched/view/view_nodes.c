@@ -97,14 +97,12 @@ static void on_changed(void *arg, const struct kube_object *o)
 	bool known = row != NULL && row->text != NULL;
 
 	if (row == NULL) {
-		v->unread++;
-		log_error("out of memory: a node is not seen", KV("node", o->name));
+		view_missed(v, VIEW_NODES, o->key);
 		return;
 	}
 	if (!known || print != row->print) {
 		if (set_cards(v, o, &why) < 0) {
-			v->unread++;
-			log_error("out of memory: a node's change is not seen", KV("node", o->name));
+			view_missed(v, VIEW_NODES, o->key);
 			return;
 		}
 	} else {
@@ -115,7 +113,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 	row->print = print;
 	row->cordon = cordon_print;
 	if (!set_texts(row, o, pod_annotation(o->tree, HAMI_NODE_LOCK), why.msg))
-		v->unread++;
+		view_missed(v, VIEW_NODES, o->key);
 }
 
 static void on_deleted(void *arg, const struct kube_object *o)
@@ -130,10 +128,12 @@ static void on_deleted(void *arg, const struct kube_object *o)
 
 static void on_synced(void *arg)
 {
-	struct view *v = arg;
+	view_synced(arg, VIEW_NODES);
+}
 
-	v->nodes_synced = true;
-	view_settle(v);
+static void on_listed(void *arg)
+{
+	view_listed(arg, VIEW_NODES);
 }
 
 const struct view_node *view_node(const struct view *v, const char *name)
@@ -145,10 +145,12 @@ const struct view_node *view_node(const struct view *v, const char *name)
 
 int view_nodes_begin(struct view *v, struct hm_err *e)
 {
-	const struct kube_reflector_events events = { on_changed, on_deleted, on_synced, v };
+	const struct kube_reflector_events events = {
+		.changed = on_changed, .deleted = on_deleted, .synced = on_synced, .listed = on_listed, .arg = v
+	};
 	const struct kube_reflector_options options = { .path = "/api/v1/nodes", .page = v->config.page };
 
-	return kube_reflector_new(v->config.client, &options, &events, &v->node_list, e);
+	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_NODES].list, e);
 }
 
 void view_nodes_end(struct view *v)
@@ -157,7 +159,6 @@ void view_nodes_end(struct view *v)
 	size_t at = 0;
 	void *row;
 
-	kube_reflector_free(v->node_list);
 	while (v->nodes != NULL && map_next(v->nodes, &at, &name, &row))
 		row_free(row);
 	map_free(v->nodes);

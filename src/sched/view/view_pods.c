@@ -19,7 +19,8 @@ static uint64_t print_of(const struct cJSON *pod)
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
 		print = print_mix(print, pod_annotation(pod, keys[i]));
 	print = print_mix(print, pod_is_terminating(pod) ? "terminating" : "");
-	return print_mix(print, pod_init_is_done(pod) ? "done" : "");
+	print = print_mix(print, pod_init_is_done(pod) ? "done" : "");
+	return print | 1; /* 0: what is not known yet */
 }
 
 /* ---- what it holds */
@@ -92,15 +93,17 @@ static void take_pod(struct view *v, const struct kube_object *o)
 	uint64_t print;
 	struct hm_err e = { 0 };
 
-	if (node == NULL || node[0] == '\0' || pod_annotation(o->tree, HAMI_POD_NODE) == NULL)
+	if (node == NULL || node[0] == '\0')
+		return;
+	cluster_seen(v->config.cluster, o->uid);
+	if (pod_annotation(o->tree, HAMI_POD_NODE) == NULL)
 		return;
 	print = print_of(o->tree);
 	row = row_of(v, o->uid);
 	if (row != NULL && row->print == print)
 		return;
 	if (row == NULL || take_hold(v, row, o, &e) < 0) {
-		v->unread++;
-		log_error("out of memory: a pod is not seen", KV("pod", o->key));
+		view_missed(v, VIEW_PODS, o->key);
 		return;
 	}
 	row->print = print;
@@ -121,7 +124,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 		return;
 	mark = pod_annotation(o->tree, v->fence.key);
 	if (mark != NULL && strcmp(mark, v->fence.mark) == 0)
-		view_pass_fence(v);
+		view_fence_seen(v);
 }
 
 static void on_deleted(void *arg, const struct kube_object *o)
@@ -131,20 +134,41 @@ static void on_deleted(void *arg, const struct kube_object *o)
 
 static void on_synced(void *arg)
 {
-	struct view *v = arg;
+	view_synced(arg, VIEW_PODS);
+}
 
-	v->pods_synced = true;
-	view_settle(v);
+static void on_lists(void *arg)
+{
+	const struct view *v = arg;
+
+	cluster_list_begins(v->config.cluster);
+}
+
+static void on_listed(void *arg)
+{
+	struct view *v = arg;
+	size_t gone = cluster_list_ended(v->config.cluster);
+
+	if (gone > 0)
+		log_info("pods were bound and gone while nobody told of them", KV_U64("pods", gone));
+	view_listed(v, VIEW_PODS);
 }
 
 int view_pods_begin(struct view *v, struct hm_err *e)
 {
-	const struct kube_reflector_events events = { on_changed, on_deleted, on_synced, v };
+	const struct kube_reflector_events events = {
+		.changed = on_changed,
+		.deleted = on_deleted,
+		.synced = on_synced,
+		.arg = v,
+		.lists = on_lists,
+		.listed = on_listed,
+	};
 	const struct kube_reflector_options options = { .path = "/api/v1/pods",
 							.field_selector = selector,
 							.page = v->config.page };
 
-	return kube_reflector_new(v->config.client, &options, &events, &v->pod_list, e);
+	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_PODS].list, e);
 }
 
 void view_pods_end(struct view *v)
@@ -153,7 +177,6 @@ void view_pods_end(struct view *v)
 	size_t at = 0;
 	void *row;
 
-	kube_reflector_free(v->pod_list);
 	while (v->pods != NULL && map_next(v->pods, &at, &uid, &row))
 		free(row);
 	map_free(v->pods);

@@ -23,8 +23,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 	if (limits.memory == QUOTA_NO_LIMIT && limits.cores == QUOTA_NO_LIMIT) {
 		quotas_remove(quotas, o->name_space, o->name);
 	} else if (quotas_set(quotas, o->name_space, o->name, limits, NULL) < 0) {
-		v->unread++;
-		log_error("out of memory: a quota is not seen", KV("quota", o->key));
+		view_missed(v, VIEW_QUOTAS, o->key);
 	}
 }
 
@@ -37,16 +36,20 @@ static void on_deleted(void *arg, const struct kube_object *o)
 
 static void on_synced(void *arg)
 {
-	struct view *v = arg;
+	view_synced(arg, VIEW_QUOTAS);
+}
 
-	v->quotas_synced = true;
-	view_settle(v);
+static void on_listed(void *arg)
+{
+	view_listed(arg, VIEW_QUOTAS);
 }
 
 int view_quotas_begin(struct view *v, struct hm_err *e)
 {
-	const struct kube_reflector_events events = { on_changed, on_deleted, on_synced, v };
+	const struct kube_reflector_events events = {
+		.changed = on_changed, .deleted = on_deleted, .synced = on_synced, .listed = on_listed, .arg = v
+	};
 	const struct kube_reflector_options options = { .path = "/api/v1/resourcequotas", .page = v->config.page };
 
-	return kube_reflector_new(v->config.client, &options, &events, &v->quota_list, e);
+	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_QUOTAS].list, e);
 }

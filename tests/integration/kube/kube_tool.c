@@ -6,7 +6,8 @@
  *     kube_tool [options] post PATH BODY
  *     kube_tool [options] bind NAMESPACE POD UID NODE KEY=VALUE
  *     kube_tool [options] event NAMESPACE NAME UID COUNT [DIFFERENT]
- *     kube_tool [options] watch PATH                 {"told":"changed","key":"ns/name","version":"7","uid":"u",...}
+ *     kube_tool [options] watch PATH                 {"told":"changed","key":"ns/name","version":"7","uid":"u",...};
+ *                                                    after SIGUSR1 all is listed anew
  *
  * At the end of all {"stats":...}. --for-ms ends what would not end. */
 #include <signal.h>
@@ -31,6 +32,7 @@ struct tool {
 	struct kube_reflector *reflector;
 	struct kube_events *events;
 	struct loop_timer *timer;
+	struct loop_signal *relist;
 	char **args;
 	int count;
 	uint64_t pending;
@@ -167,6 +169,12 @@ static void tell(struct tool *t, const char *what, const struct kube_object *o)
 	line = cJSON_CreateObject();
 	cJSON_AddStringToObject(line, "told", what);
 	cJSON_AddNumberToObject(line, "at_ms", (double)loop_now_ms(t->loop));
+	if (t->reflector != NULL) {
+		struct kube_reflector_state r;
+
+		kube_reflector_state(t->reflector, &r);
+		cJSON_AddBoolToObject(line, "listing", r.listing);
+	}
 	if (o != NULL) {
 		const struct cJSON *data = cJSON_GetObjectItemCaseSensitive(
 			cJSON_GetObjectItemCaseSensitive(o->tree, "metadata"), "annotations");
@@ -201,9 +209,29 @@ static void on_synced(void *arg)
 	freed_here(arg, "synced");
 }
 
+static void on_lists(void *arg)
+{
+	tell(arg, "lists", NULL);
+	freed_here(arg, "lists");
+}
+
+static void on_listed(void *arg)
+{
+	tell(arg, "listed", NULL);
+	freed_here(arg, "listed");
+}
+
+static void on_relist(void *arg)
+{
+	const struct tool *t = arg;
+
+	if (t->reflector != NULL)
+		kube_reflector_relist(t->reflector);
+}
+
 static int do_watch(struct tool *t, struct hm_err *e)
 {
-	struct kube_reflector_events events = { on_changed, on_deleted, on_synced, t };
+	struct kube_reflector_events events = { on_changed, on_deleted, on_synced, t, on_lists, on_listed };
 	struct kube_reflector_options o = { .path = t->args[1],
 					    .field_selector = t->field,
 					    .label_selector = t->label,
@@ -365,6 +393,8 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = loop_timer_new(t.loop, on_time_over, &t, &t.timer, &e);
 	if (r == 0)
+		r = loop_signal_new(t.loop, SIGUSR1, on_relist, &t, &t.relist, &e);
+	if (r == 0)
 		r = run(&t, &e);
 	if (r < 0)
 		fprintf(stderr, "kube_tool: %s\n", e.msg);
@@ -372,6 +402,7 @@ int main(int argc, char **argv)
 		say_stats(&t);
 	free_all(&t);
 	loop_timer_free(t.timer);
+	loop_signal_free(t.relist);
 	loop_free(t.loop);
 	return r < 0 ? 1 : 0;
 }

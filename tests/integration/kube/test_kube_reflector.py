@@ -1,4 +1,5 @@
 """list + watch against a server that goes away, lies and forgets."""
+import signal
 import time
 
 import pytest
@@ -38,6 +39,22 @@ def follows(api, tool, name="later"):
     """The reflector is alive: it tells what happens now."""
     version = api.put("pods", "default", name)["metadata"]["resourceVersion"]
     tool.wait_told("changed", name=name, version=version)
+
+
+def test_a_list_is_told_from_its_first_page_to_its_last(pods, start):
+    """Who must know that all of before has been told asks for a list, and waits for its end."""
+    tool = start("--page=1", "watch", PODS)
+    tool.wait_told("listed")
+    watch_is_up(pods)
+    follows(pods, tool)
+    said = [(x["told"], x.get("name"), x["listing"]) for x in tool.lines]
+    assert said == [("lists", None, True), *[("changed", name, True) for name in "abc"], ("synced", None, False),
+                    ("listed", None, False), ("changed", "later", False)]
+    before = len(tool.lines)
+    tool.process.send_signal(signal.SIGUSR1)
+    wait_until("the list", 30, lambda: len(tool.told("listed")) == 2)
+    again = [(x["told"], x.get("name")) for x in tool.lines[before:]]
+    assert again == [("lists", None), *[("changed", name) for name in ("a", "b", "c", "later")], ("listed", None)], "all, changed or not"
 
 
 def test_what_is_there_and_what_happens(pods, start):
@@ -80,7 +97,7 @@ def test_pages(api, start):
     tool.wait_told("synced")
     assert [x["key"] for x in tool.told("changed")] == [f"n{i}" for i in range(25)]
     assert [r.query["limit"] for r in api.seen(watch=False)] == ["10"] * 3
-    assert tool.lines[25]["told"] == "synced"
+    assert tool.lines[26]["told"] == "synced", "behind the begin and 25 objects"
 
 
 def test_410_in_the_middle_of_pages(api, start):
@@ -346,7 +363,7 @@ def test_401_in_the_middle_of_a_life(pods, start, short_tmp):
     assert not tool.told("deleted")
 
 
-@pytest.mark.parametrize("what", ["changed", "synced", "deleted"])
+@pytest.mark.parametrize("what", ["lists", "changed", "synced", "listed", "deleted"])
 def test_freed_inside_its_callback(pods, start, what):
     if what == "deleted":
         pods.fault(stream_then([("DELETED", pods.objects["pods", "default", "a"]), ("ADDED", pods.objects["pods", "default", "b"])],

@@ -3,6 +3,7 @@
 #include "contract/hami.h"
 #include "harness/fake_kube.h"
 #include "harness/fast_loop.h"
+#include "harness/sweep.h"
 
 #define PODS "/api/v1/pods"
 #define NODES "/api/v1/nodes"
@@ -12,23 +13,19 @@ static struct world {
 	struct cluster *cluster;
 	struct view *view;
 	unsigned synced, passed, relists;
-	void (*listed)(void *arg);
-	void *listed_arg;
 	unsigned events;
 	char event[512];
 	uint64_t version;
 } w;
 
-void __wrap_kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg);
+void __wrap_kube_reflector_relist(struct kube_reflector *r);
 void __wrap_kube_events_tell(struct kube_events *events, const struct kube_event_object *about, const char *type,
 			     const char *reason, const char *message);
 
-void __wrap_kube_reflector_relist(struct kube_reflector *r, void (*listed)(void *arg), void *arg)
+void __wrap_kube_reflector_relist(struct kube_reflector *r)
 {
 	(void)r;
 	w.relists++;
-	w.listed = listed;
-	w.listed_arg = arg;
 }
 
 void __wrap_kube_events_tell(struct kube_events *events, const struct kube_event_object *about, const char *type,
@@ -120,6 +117,18 @@ static void tell_pod(const char *node, const char *text, const char *meta, const
 		(unsigned long long)++w.version, meta, text, node, phase);
 	fake_watch_of(PODS);
 	fake_watch(str_text(&json), gone);
+}
+
+static void list_pods_begins(void)
+{
+	fake_watch_of(PODS);
+	fake_reflector.lists(fake_reflector.arg);
+}
+
+static void list_pods_ends(void)
+{
+	fake_watch_of(PODS);
+	fake_reflector.listed(fake_reflector.arg);
 }
 
 static const struct card_use *used(void)
@@ -318,15 +327,163 @@ static void without_a_mark_all_is_listed_anew(void **state)
 	assert_int_equal(view_wait(w.view, &bare, NULL), 0);
 	assert_int_equal(w.relists, 1);
 	assert_int_equal(w.passed, 0);
-	w.listed(w.listed_arg);
+	list_pods_ends();
+	assert_int_equal(w.passed, 1);
+	list_pods_ends();
 	assert_int_equal(w.passed, 1);
 	/* Nor does the mark come: after a minute. */
 	w.relists = 0;
 	assert_int_equal(view_wait(w.view, &fence, NULL), 0);
 	assert_true(fast_until(fake_loop, relisted, NULL));
-	w.listed(w.listed_arg);
+	list_pods_ends();
 	assert_int_equal(w.passed, 2);
 	end();
+}
+
+/* Our pod is on the first page, a Binding of before its mark on the last. */
+static void in_a_list_the_mark_alone_is_not_enough(void **state)
+{
+	const struct view_fence fence = { "sys", "me", "term", "t2", on_passed, NULL };
+
+	(void)state;
+	begin();
+	sync_all();
+	tell_node(REGISTER, "10", false);
+	assert_int_equal(view_wait(w.view, &fence, NULL), 0);
+	fake_lists = true;
+	list_pods_begins();
+	own_pod("t2");
+	assert_int_equal(w.passed, 0);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	assert_int_equal(w.passed, 0);
+	list_pods_ends();
+	assert_int_equal(w.passed, 1);
+	assert_int_equal(used()->memory_mib, 3000);
+	assert_int_equal(w.relists, 0);
+	end();
+}
+
+/* What /filter promises: one share of pod "up" on node n1. */
+static void promise(void)
+{
+	const struct card_ask ask = { .kind = ASK_APP, .count = 1, .memory_mib = 3000 };
+	const struct hold_share share = { .uuid = "GPU-a", .memory_mib = 3000 };
+	const struct hold hold = { .uid = "up",
+				   .name_space = "ns",
+				   .name = "p",
+				   .node = "n1",
+				   .state = HOLD_RESERVED,
+				   .expires_ms = UINT64_MAX,
+				   .asks = &ask,
+				   .ask_count = 1,
+				   .shares = &share,
+				   .share_count = 1 };
+
+	assert_int_equal(cluster_hold(w.cluster, &hold, NULL), 0);
+}
+
+static void what_ended_while_nobody_watched_is_free(void **state)
+{
+	(void)state;
+	begin();
+	sync_all();
+	tell_node(REGISTER, "10", false);
+	promise();
+	assert_int_equal(cluster_confirm(w.cluster, "up", "n1", NULL), 0);
+	/* Bound while a list is under way: it need not have it. */
+	list_pods_begins();
+	cluster_bound(w.cluster, "up");
+	list_pods_ends();
+	assert_int_equal(used()->memory_mib, 3000);
+	/* The watch stays away, the pod ends: the next list does not have it. */
+	list_pods_begins();
+	list_pods_begins(); /* its first page was asked for twice */
+	list_pods_ends();
+	assert_int_equal(used()->memory_mib, 0);
+	/* One that was told is the reflector's to miss. */
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	list_pods_begins();
+	list_pods_ends();
+	assert_int_equal(used()->memory_mib, 3000);
+	end();
+}
+
+/* Bound by us, and somebody took the annotations off before the list: it holds. Bound by somebody else without our
+ * annotations: our promise is nobody's. */
+static void bound_without_our_words(void **state)
+{
+	static const char bare[] = "{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'99'},"
+				   "'spec':{'nodeName':'n1','containers':[]},'status':{'phase':'Running'}}";
+	(void)state;
+	begin();
+	sync_all();
+	tell_node(REGISTER, "10", false);
+	promise();
+	assert_int_equal(cluster_confirm(w.cluster, "up", "n1", NULL), 0);
+	cluster_bound(w.cluster, "up");
+	list_pods_begins();
+	fake_watch(bare, false);
+	list_pods_ends();
+	assert_int_equal(used()->memory_mib, 3000);
+	cluster_release(w.cluster, "up");
+	promise();
+	assert_int_equal(used()->memory_mib, 3000);
+	fake_watch(bare, false);
+	assert_int_equal(used()->memory_mib, 0);
+	end();
+}
+
+static int tell_tree(void *arg)
+{
+	struct kube_object o;
+
+	assert_int_equal(kube_object_read(arg, &o, NULL), 0);
+	fake_reflector.changed(fake_reflector.arg, &o);
+	return 0;
+}
+
+/* Nothing is placed until it was told once more, and could be taken. */
+static void what_memory_was_short_for_is_told_again(void **state)
+{
+	static const struct {
+		const char *path, *text;
+	} rows[] = {
+		{ PODS, "{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'9','annotations':{"
+			"'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,3000,0:;'}},"
+			"'spec':{'nodeName':'n1','containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'1'"
+			"}}}]},'status':{'phase':'Running'}}" },
+		{ NODES, "{'metadata':{'name':'n1','uid':'un','resourceVersion':'9','annotations':{" REGISTER "}},"
+			 "'status':{'allocatable':{'nvidia.com/gpu':'20'}}}" },
+		{ QUOTAS, "{'metadata':{'name':'q','namespace':'ns','uid':'uq','resourceVersion':'9'},"
+			  "'spec':{'hard':{'limits.nvidia.com/gpumem':'5000'}}}" },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(cJSON) *tree = json_of(rows[i].text);
+		bool hit = true;
+
+		for (size_t nth = 1; hit; nth++) {
+			begin();
+			sync_all();
+			tell_node(REGISTER, "10", false);
+			fake_watch_of(rows[i].path);
+			hit = sweep_once(tell_tree, tree, nth);
+			assert_int_equal(view_barred(w.view) != NULL, hit);
+			if (hit) {
+				assert_true(fast_until(fake_loop, relisted, NULL));
+				assert_int_equal(w.relists, 1);
+				assert_non_null(view_barred(w.view));
+				(void)tell_tree(tree);
+				fake_reflector.listed(fake_reflector.arg);
+				assert_null(view_barred(w.view));
+			}
+			assert_int_equal(used()->memory_mib, i == 0 ? 3000 : 0);
+			if (i == 2)
+				assert_int_equal(quotas_room(cluster_quotas(w.cluster), "ns").memory_mib, 5000);
+			end();
+			assert_true(nth < 100);
+		}
+	}
 }
 
 int main(void)
@@ -341,6 +498,10 @@ int main(void)
 		cmocka_unit_test(ready_when_all_is_known),
 		cmocka_unit_test(the_fence_waits_for_its_mark),
 		cmocka_unit_test(without_a_mark_all_is_listed_anew),
+		cmocka_unit_test(in_a_list_the_mark_alone_is_not_enough),
+		cmocka_unit_test(what_ended_while_nobody_watched_is_free),
+		cmocka_unit_test(bound_without_our_words),
+		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 100;
