@@ -1,6 +1,7 @@
 """/filter of 5,000 nodes with 8 cards each, every card in use, beside /healthz: over one connection that is kept. A third of
 the pods fits on one card of one of the named nodes, a third nowhere (with each node's reasons), a third has several
-containers."""
+containers. Each answer is checked, after its time was taken."""
+import contextlib
 import json
 import pathlib
 import random
@@ -9,94 +10,147 @@ import sys
 import time
 
 from figures import Figure, median, percentile
+from fixed_lists import CARDS, MEMORY, FixedLists, card, holder, node, node_name
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration")]
+sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
 
-from sched_peer import Cluster, Scheduler, gpu, pod  # noqa: E402
+from kube_peer import write_kubeconfig  # noqa: E402
+from sched_peer import Scheduler, gpu, pod  # noqa: E402
 
-NODES, CARDS, MEMORY, PODS, CALLS = 5000, 8, 81920, 10000, 1000
+NODES, CALLS, NAMED = 5000, 1000, (500, 5000)
+# Of each card 1,500 to 3,000 MiB are free, but of one card of the open node.
+OPEN, OPEN_CARD, OPEN_MIB, ASKED_MIB = 1234, 5, 20000, 15000
+SEVERAL = {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "500"}
+POLICIES = {"": "binpack", "_fgd": "fgd"}
 PEER = "/healthz in the same run"
 HAMI_CPU_MS = 287  # recorded of HAMi v2.10.0: 1,000 nodes, 10,000 pods, 500 named
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
-def node_name(i):
-    return f"node-{i:05d}"
+def holders(random_):
+    """Two pods a node, each with a share on each card."""
+    for i in range(2 * NODES):
+        name, of_two = node_name(i % NODES), i // NODES
+        shares = []
+        for k in range(CARDS):
+            free = OPEN_MIB if (i % NODES, k) == (OPEN, OPEN_CARD) else random_.randrange(1500, 3000)
+            shares.append(f"{card(name, k)},NVIDIA,{40000 if of_two == 0 else MEMORY - 40000 - free},{random_.choice((0, 10))}")
+        yield holder(i, name, ":".join(shares) + ":;")
 
 
-def fill(cluster, random_):
-    """On each node one card has 20,000 MiB left, the others 4,000 at most."""
-    for i in range(NODES):
-        cluster.node(node_name(i), cards=CARDS, memory=MEMORY)
-    for i in range(PODS):
-        node, free = node_name(i % NODES), random_.randrange(CARDS)
-        shares = [f"GPU-{node}-{k},NVIDIA,{30000 if k == free and i < NODES else 39000},{random_.choice((0, 10))}"
-                  for k in range(CARDS)]
-        cluster.held(f"held{i}", node, ":".join(shares) + ":;")
+@contextlib.contextmanager
+def full_cluster():
+    lists = FixedLists((node(i) for i in range(NODES)), holders(random.Random(1)))
+    try:
+        yield lists
+    finally:
+        lists.end()
 
 
-def request(kind, uid, names):
-    a_pod = pod(kind, **gpu(2000 if kind == "fits" else 50000))
-    a_pod["metadata"]["uid"] = uid
-    if kind == "several":
-        limits = {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "500"}
-        a_pod["spec"]["containers"] = [{"name": f"c{k}", "resources": {"limits": limits}} for k in range(3)]
+def request(a_pod, names):
     body = json.dumps({"Pod": a_pod, "Nodes": None, "NodeNames": names}).encode()
     return f"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def requests(named, random_):
-    """Few pods, asked for again and again: a pod that is asked for anew gives up what it was promised."""
-    every = range(NODES)
-    return [request(kind, f"{kind}-{i}", [node_name(k) for k in (random_.sample(every, named) if named < NODES else every)])
-            for i in range(20) for kind in ("fits", "nowhere", "several")]
+class Call:
+    """One request, and what its answer must say."""
+
+    def __init__(self, kind, number, named, random_):
+        # Few pods, asked for again and again: a pod that is asked for anew gives up what it was promised. There is one
+        # "fits", so that the open card is free for it.
+        a_pod = pod(kind, **gpu(ASKED_MIB if kind == "fits" else 50000))
+        a_pod["metadata"]["uid"] = "fits" if kind == "fits" else f"{kind}-{number}-{named}"
+        if kind == "several":
+            a_pod["spec"]["containers"] = [{"name": f"c{k}", "resources": {"limits": SEVERAL}} for k in range(3)]
+        others = [i for i in range(NODES) if i != OPEN]
+        numbers = [*(random_.sample(others, named - 1) if named < NODES else others), OPEN]
+        random_.shuffle(numbers)
+        self.kind, self.names = kind, [node_name(i) for i in numbers]
+        self.text = request(a_pod, self.names)
+
+    def check(self, answer):
+        refusals = {name: f"{CARDS}/{CARDS} CardInsufficientMemory" for name in self.names}
+        good = {"fits": lambda: answer["NodeNames"] == [node_name(OPEN)],
+                "nowhere": lambda: answer["NodeNames"] is None and answer["FailedNodes"] == refusals,
+                "several": lambda: len(answer["NodeNames"]) == 1 and answer["NodeNames"][0] in self.names}[self.kind]
+        if answer["Error"] or not good():
+            raise RuntimeError(f"{self.kind}, {len(self.names)} named: {str(answer)[:500]}")
+
+
+def calls_of(named, random_):
+    return [Call(kind, i, named, random_) for i in range(20) for kind in ("fits", "nowhere", "several")]
+
+
+def ask(sock, text):
+    """(milliseconds, body)."""
+    begun = time.perf_counter()
+    sock.sendall(text)
+    head, _, body = sock.recv(1 << 20).partition(b"\r\n\r\n")
+    parts, left = [body], int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(body)
+    while left > 0:
+        parts.append(sock.recv(1 << 20))
+        left -= len(parts[-1])
+    took = 1000 * (time.perf_counter() - begun)
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(head)
+    return took, b"".join(parts)
 
 
 def latencies_ms(sock, texts, calls):
+    return [ask(sock, texts[i % len(texts)])[0] for i in range(calls)]
+
+
+def checked_latencies_ms(sock, calls):
     took = []
-    for i in range(calls):
-        begun = time.perf_counter()
-        sock.sendall(texts[i % len(texts)])
-        head, _, body = sock.recv(1 << 20).partition(b"\r\n\r\n")
-        left = int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(body)
-        while left > 0:
-            left -= len(sock.recv(1 << 20))
-        took.append(1000 * (time.perf_counter() - begun))
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head)
+    for i in range(CALLS):
+        call = calls[i % len(calls)]
+        ms, body = ask(sock, call.text)
+        took.append(ms)
+        call.check(json.loads(body))
     return took
 
 
 def cpu_ms(scheduler):
-    with open(f"/proc/{scheduler.process.pid}/stat", encoding="utf-8") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return 10 * (int(fields[11]) + int(fields[12]))
+    """Of all its threads so far."""
+    tasks = pathlib.Path(f"/proc/{scheduler.process.pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks) / 1e6
+
+
+class Asked:
+    """One scheduler, and what was measured of it."""
+
+    def __init__(self, context, kubeconfig, policy):
+        folder = context.folder / policy
+        folder.mkdir()
+        self.scheduler = Scheduler(context.build, folder).start(f"--kubeconfig={kubeconfig}", f"--node-scheduler-policy={policy}")
+        self.bare, self.p99, self.cpu = [], {n: [] for n in NAMED}, {n: [] for n in NAMED}
+
+    def round(self, random_):
+        with self.scheduler.connect() as sock:
+            self.bare.append(percentile(latencies_ms(sock, [HEALTHZ], CALLS), 0.99))
+            for named in NAMED:
+                calls, before = calls_of(named, random_), cpu_ms(self.scheduler)
+                self.p99[named].append(percentile(checked_latencies_ms(sock, calls), 0.99))
+                self.cpu[named].append((cpu_ms(self.scheduler) - before) / CALLS)
 
 
 def measure(context):
-    folder = context.folder / "filter"
-    folder.mkdir()
-    random_ = random.Random(1)
-    cluster, scheduler = Cluster(folder), Scheduler(context.build, folder)
-    try:
-        fill(cluster, random_)
-        scheduler.start(f"--kubeconfig={cluster.kubeconfig}")
-        scheduler.wait_ready()
-        cluster.api.log.clear()  # its watchers' threads look through all of it
-        bare, asked, cpu = [], {500: [], NODES: []}, []
-        with scheduler.connect() as sock:
-            for _ in range(context.rounds):
-                bare.append(percentile(latencies_ms(sock, [b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"], CALLS), 0.99))
-                for named, all_p99 in asked.items():
-                    texts, before = requests(named, random_), cpu_ms(scheduler)
-                    calls = CALLS if named == 500 else CALLS // 5
-                    all_p99.append(percentile(latencies_ms(sock, texts, calls), 0.99))
-                    if named == 500:
-                        cpu.append((cpu_ms(scheduler) - before) / calls)
-        yield Figure("sched.filter_500_of_5000_p99", "ms", median(asked[500]), PEER, median(bare), "<= peer + 2")
-        yield Figure("sched.filter_5000_of_5000_p99", "ms", median(asked[NODES]), PEER, median(bare), "<= peer + 10")
-        yield Figure("sched.filter_500_cpu", "ms", median(cpu), "HAMi v2.10, of 1,000 nodes, recorded", HAMI_CPU_MS, "<= 0.01 x peer")
-        yield Figure("sched.filter_rss", "MiB", scheduler.rss_kib() / 1024, None, None, "<= 500")
-    finally:
-        scheduler.end()
-        cluster.api.down()
+    random_ = random.Random(2)
+    with full_cluster() as lists, contextlib.ExitStack() as ends:
+        kubeconfig = write_kubeconfig(context.folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
+        asked = {suffix: Asked(context, kubeconfig, policy) for suffix, policy in POLICIES.items()}
+        for it in asked.values():
+            ends.callback(it.scheduler.end)
+        for it in asked.values():
+            it.scheduler.wait_ready()
+        for _ in range(context.rounds):
+            for it in asked.values():
+                it.round(random_)
+        for suffix, it in asked.items():
+            for named, more in zip(NAMED, (2, 10)):
+                yield Figure(f"sched.filter_{named}_of_{NODES}{suffix}_p99", "ms", median(it.p99[named]), PEER, median(it.bare),
+                             f"<= peer + {more}")
+            yield Figure(f"sched.filter_500{suffix}_cpu", "ms", median(it.cpu[500]), "HAMi v2.10, of 1,000 nodes, recorded", HAMI_CPU_MS,
+                         "<= 0.01 x peer")
+        yield Figure("sched.filter_rss", "MiB", asked[""].scheduler.rss_kib() / 1024, None, None, "<= 500")

@@ -30,7 +30,7 @@ def request(number, names):
 def filter_ms(context, folder, nodes):
     """Medians: of NAMED nodes, of all."""
     random_ = random.Random(nodes)
-    lists, it = FixedLists(nodes, CARDS * nodes, CARDS * nodes), Scheduler(context.build, folder)
+    lists, it = FixedLists.of_size(nodes, CARDS * nodes, CARDS * nodes), Scheduler(context.build, folder)
     try:
         kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
         it.start(f"--kubeconfig={kubeconfig}").wait_ready()

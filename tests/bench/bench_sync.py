@@ -60,7 +60,7 @@ def measure(context):
     folder = context.folder / "sync"
     folder.mkdir()
     nodes, pods, shares = SIZES
-    lists = FixedLists(nodes, pods, shares)
+    lists = FixedLists.of_size(nodes, pods, shares)
     try:
         reader = Reader(context, folder, lists)
         reader.seconds()  # the pages are made now, and it is known which are asked for

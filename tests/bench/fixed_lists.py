@@ -36,9 +36,14 @@ def node(i):
 
 
 def pod(i, on, share):
-    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"} if share else {"cpu": "1"}
+    return holder(i, on, f"{card(on, i % CARDS)},NVIDIA,1000,1:;" if share else None)
+
+
+def holder(i, on, shares):
+    """A pod that holds these shares, by HAMi's text; None: it never asked for any."""
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"} if shares else {"cpu": "1"}
     marks = {"hami.io/vgpu-node": on, "hami.io/vgpu-time": "1", "hami.io/bind-phase": "success",
-             "hami.io/vgpu-devices-allocated": f"{card(on, i % CARDS)},NVIDIA,1000,1:;"} if share else {}
+             "hami.io/vgpu-devices-allocated": shares} if shares else {}
     tree = {"metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i}", "resourceVersion": str(i + 1),
                          "labels": {"app": "a"}, "annotations": marks},
             "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
@@ -77,11 +82,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class FixedLists(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
-    def __init__(self, nodes, pods, shares):
-        """The first `shares` pods have a share each, spread over the nodes."""
+    def __init__(self, nodes, pods):
+        """Trees, each read but once."""
         super().__init__(("127.0.0.1", 0), Handler)
-        self.items = {"nodes": [json.dumps(node(i)).encode() for i in range(nodes)],
-                      "pods": [json.dumps(pod(i, node_name(i % nodes), i < shares)).encode() for i in range(pods)]}
+        self.items = {"nodes": [json.dumps(n).encode() for n in nodes], "pods": [json.dumps(p).encode() for p in pods]}
         self.pages, self.asked, self.stopping = {}, [], threading.Event()
         self.port = self.server_address[1]
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -96,6 +100,11 @@ class FixedLists(socketserver.ThreadingMixIn, http.server.HTTPServer):
             head = json.dumps({"kind": "List", "apiVersion": "v1", "metadata": meta})[:-1]
             self.pages[plural, first, limit] = head.encode() + b', "items": [' + b",".join(items[first:first + limit]) + b"]}"
         return self.pages[plural, first, limit]
+
+    @classmethod
+    def of_size(cls, nodes, pods, shares):
+        """The first `shares` pods have a share each, spread over the nodes."""
+        return cls((node(i) for i in range(nodes)), (pod(i, node_name(i % nodes), i < shares) for i in range(pods)))
 
     def end(self):
         self.stopping.set()
