@@ -256,10 +256,17 @@ static int check_uuid_and_room(struct fitter *f, struct walk *w, const struct ca
 	bool placed;
 	int why;
 
-	*out = *share;
 	if (!wishes_take_uuid(&f->wishes, c))
 		return REASON_UUID;
-	placed = !c->mig || place_on(f, w, out);
+	/* Copied late: most cards are refused for what is asked of them. */
+	if (!c->mig) {
+		why = check_room(f, w, share, share);
+		if (why == ACCEPTED)
+			*out = *share;
+		return why;
+	}
+	*out = *share;
+	placed = place_on(f, w, out);
 	why = check_room(f, w, share, out);
 	return why == ACCEPTED && !placed ? REASON_MIG_PLACE : why;
 }
@@ -300,7 +307,20 @@ static int try_card(struct fitter *f, struct walk *w, uint32_t card, struct hm_e
 	return 0;
 }
 
-/* Cards in the order in which they are tried. */
+/* Has any card room for the memory? Of MIG cards it is not known so soon. */
+static bool any_room(const struct fitter *f, const struct card_rank *cards, const struct card_ask *ask)
+{
+	for (size_t i = 0; i < f->candidates; i++) {
+		const uint32_t card = cards[i].card;
+		const struct node_card *c = &f->n->cards[card];
+
+		if (c->mig || c->memory_mib - used_of(f, card).memory_mib >= memory_on(f, card, ask))
+			return true;
+	}
+	return false;
+}
+
+/* Cards in the order in which they are tried; any order where all will be refused. */
 static struct card_rank *ranked(struct fitter *f, const struct card_ask *ask)
 {
 	struct card_rank *order = ask->kind == ASK_INIT ? f->alone : f->together;
@@ -308,6 +328,8 @@ static struct card_rank *ranked(struct fitter *f, const struct card_ask *ask)
 	for (size_t i = 0, k = 0; ask->kind == ASK_INIT && i < f->n->count; i++)
 		if (f->n->cards[i].nvidia)
 			order[k++].card = (uint32_t)i;
+	if (!any_room(f, order, ask))
+		return order;
 	for (size_t i = 0; i < f->candidates; i++) {
 		struct card_rank *r = &order[i];
 		const struct node_card *c = &f->n->cards[r->card];
