@@ -44,6 +44,29 @@ int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
 	return 0;
 }
 
+/* Behind the text that begins at p; end where it does not end. */
+static const char *skip_text(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		if (*p == '\\' && p + 1 < end)
+			p++;
+	return p;
+}
+
+int json_parse_within(const char *text, size_t n, size_t max_values, struct cJSON **out, struct hm_err *e)
+{
+	const char *end = text + n;
+	size_t values = 1;
+
+	for (const char *p = text; p < end; p++) {
+		if (*p == '"')
+			p = skip_text(p, end);
+		else if ((*p == ',' || *p == '[' || *p == '{') && ++values > max_values)
+			return hm_err_set(e, HM_ELIMIT, "has more than %zu values", max_values);
+	}
+	return json_parse(text, n, out, e);
+}
+
 struct json_at json_root(const struct cJSON *tree)
 {
 	return (struct json_at) { .node = tree };

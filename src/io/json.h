@@ -21,6 +21,12 @@ HM_DEFINE_AUTO(cJSON, json_free);
 /* One value with nothing but white space around it. -HM_EPROTO names line and column, -HM_ENOMEM. */
 int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e) HM_MUST_USE;
 
+/* The same of what a stranger wrote: a tree of "[],[],..." takes 20 times the memory of its text. -HM_ELIMIT where
+ * there may be more values in it than max_values, members' and items' counted; commas and brackets within texts do not
+ * count.
+ */
+int json_parse_within(const char *text, size_t n, size_t max_values, struct cJSON **out, struct hm_err *e) HM_MUST_USE;
+
 /* A place in a tree: a value and how it was reached, for messages. Borrows the tree and its parent place, which must
  * not move. `node` is NULL where an optional value is absent. */
 struct json_at {

@@ -12,7 +12,7 @@
 #include "sched/parts.h"
 #include "sched/serve/server.h"
 
-enum { STOP_MS = 5000 /* for requests in hand */, OTHER_FILES = 256 };
+enum { STOP_MS = 5000 /* for requests in hand */, OTHER_FILES = 256, BIND_MAX_BYTES = 64 << 10 };
 
 struct scheduler {
 	const struct sched_options *options;
@@ -76,7 +76,7 @@ static void add_routes(struct scheduler *s)
 		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
 		{ "GET", "/version", .handle = get_version, .arg = s },
 		{ "POST", "/filter", true, 0, parts_answer_filter, &s->parts },
-		{ "POST", "/bind", true, 0, parts_answer_bind, &s->parts },
+		{ "POST", "/bind", true, BIND_MAX_BYTES, parts_answer_bind, &s->parts },
 		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
 	};
 

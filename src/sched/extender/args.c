@@ -1,6 +1,7 @@
 #include "sched/extender/args.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
@@ -61,6 +62,16 @@ static int read_object(struct json_scan *s, const char *place, const char *type,
 	return 0;
 }
 
+static int too_large(const char *place, struct hm_err *e)
+{
+	return hm_err_set(e, HM_ELIMIT, "%s: is larger than %d MiB", place, EXTENDER_MAX_OBJECT_BYTES >> 20);
+}
+
+static int too_many(const char *place, struct hm_err *e)
+{
+	return hm_err_set(e, HM_ELIMIT, "%s: has more than %d", place, EXTENDER_MAX_NODES);
+}
+
 static int read_names(struct json_scan *s, const struct field *f, void *args, struct hm_err *e)
 {
 	struct extender_args *a = args;
@@ -79,7 +90,14 @@ static int read_names(struct json_scan *s, const struct field *f, void *args, st
 				return -e->code;
 			name = json_scan_text(s);
 		}
-		if (name != NULL && !HM_PUSH(a->names, a->name_count, a->name_cap, name))
+		if (name == NULL)
+			continue; /* the JSON is bad */
+		if (strlen(name) > EXTENDER_MAX_NAME_BYTES)
+			return hm_err_set(e, HM_ELIMIT, "%s: a name is longer than %d bytes", f->place,
+					  EXTENDER_MAX_NAME_BYTES);
+		if (a->name_count == EXTENDER_MAX_NODES)
+			return too_many(f->place, e);
+		if (!HM_PUSH(a->names, a->name_count, a->name_cap, name))
 			return hm_err_set(e, HM_ENOMEM, "node names");
 	}
 	return 0;
@@ -100,6 +118,10 @@ static int read_items(struct json_scan *s, const struct field *f, void *args, st
 		if (check_kind(s, JSON_OBJECT, f->place, "v1.Node", e) < 0)
 			return -e->code;
 		node = json_scan_skip(s);
+		if (node.n > EXTENDER_MAX_OBJECT_BYTES)
+			return too_large(f->place, e);
+		if (a->node_count == EXTENDER_MAX_NODES)
+			return too_many(f->place, e);
 		if (node.n > 0 && !HM_PUSH(a->nodes, a->node_count, a->node_cap, node))
 			return hm_err_set(e, HM_ENOMEM, "nodes");
 	}
@@ -126,7 +148,11 @@ static int read_pod(struct json_scan *s, const struct field *f, void *args, stru
 	if (check_kind(s, JSON_OBJECT, f->place, "v1.Pod", e) < 0)
 		return -e->code;
 	text = json_scan_skip(s);
-	return text.n > 0 && json_parse(text.p, text.n, &a->pod, e) < 0 ? hm_err_wrap(e, "Pod") : 0;
+	if (text.n > EXTENDER_MAX_OBJECT_BYTES)
+		return too_large(f->place, e);
+	if (text.n > 0 && json_parse_within(text.p, text.n, EXTENDER_MAX_OBJECT_VALUES, &a->pod, e) < 0)
+		return hm_err_wrap(e, "%s", f->place);
+	return 0;
 }
 
 static const struct field args_fields[] = {

@@ -11,6 +11,14 @@
 #include "core/err.h"
 #include "io/json.h"
 
+/* A cluster has fewer nodes, and the API server takes no larger object and no longer name. */
+enum {
+	EXTENDER_MAX_NODES = 65536,
+	EXTENDER_MAX_OBJECT_BYTES = 4 << 20,
+	EXTENDER_MAX_OBJECT_VALUES = 1 << 17,
+	EXTENDER_MAX_NAME_BYTES = 253,
+};
+
 /* Names and nodes are in the body and last as long as it. */
 struct extender_args {
 	struct cJSON *pod; /* owned; an object */
@@ -23,7 +31,8 @@ struct extender_args {
 	size_t name_cap, node_cap;
 };
 
-/* Writes into the body. -HM_EPROTO (JSON, kinds), -HM_EINVAL (no pod), -HM_ENOMEM. In any case fini is due. */
+/* Writes into the body. -HM_EPROTO (JSON, kinds), -HM_EINVAL (no pod), -HM_ELIMIT, -HM_ENOMEM. In any case fini is due.
+ */
 int extender_args_read(char *body, size_t n, struct extender_args *out, struct hm_err *e) HM_MUST_USE;
 void extender_args_fini(struct extender_args *a);
 

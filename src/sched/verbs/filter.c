@@ -51,6 +51,13 @@ static void answer_error(struct filter *f, const struct pod_ask *ask, const char
 	tell(f, &(struct filter_outcome) { .ask = ask, .error = text });
 }
 
+/* The pod has no name to tell of. */
+static void answer_unread(struct filter *f, const char *text, struct str *out)
+{
+	f->stats.failed++;
+	extender_add_error(out, text);
+}
+
 /* Most nodes are refused for what their neighbour was. */
 static bool same_reason(const struct place_result *r, size_t i)
 {
@@ -181,6 +188,12 @@ static void echo(struct filter *f, const struct extender_args *a, struct str *ou
 		extender_add_nodes(out, a->nodes, a->node_count, NULL, 0);
 }
 
+/* Each promise keeps them. */
+static bool is_too_long(const char *name)
+{
+	return strlen(name) > EXTENDER_MAX_NAME_BYTES;
+}
+
 static void answer_pod(struct filter *f, const struct extender_args *a, uint64_t now_ms, struct str *out)
 {
 	const char *barred = f->config.barred != NULL ? f->config.barred(f->config.arg) : NULL;
@@ -189,6 +202,8 @@ static void answer_pod(struct filter *f, const struct extender_args *a, uint64_t
 
 	if (pod_read_ask(a->pod, &f->config.pods, &ask, &e) < 0)
 		answer_error(f, &ask, e.msg, out);
+	else if (is_too_long(ask.name) || is_too_long(ask.name_space) || is_too_long(ask.uid))
+		answer_unread(f, "the pod's name, namespace or uid is too long", out);
 	else if (!pod_ask_any(&ask))
 		echo(f, a, out);
 	else if (barred != NULL)
@@ -211,8 +226,7 @@ void filter_answer(struct filter *f, char *body, size_t n, uint64_t now_ms, stru
 	if (extender_args_read(body, n, &args, &e) == 0) {
 		answer_pod(f, &args, now_ms, out);
 	} else {
-		f->stats.failed++;
-		extender_add_error(out, e.msg);
+		answer_unread(f, e.msg, out);
 	}
 	extender_args_fini(&args);
 }

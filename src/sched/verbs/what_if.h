@@ -15,11 +15,15 @@ struct what_if {
 	char **names;
 	struct node_state **states;
 	size_t count;
+	size_t bytes; /* about what the states take */
 	struct texts *texts;
 };
 
-/* One Node after the other is read and forgotten: together they may be larger than what we may hold. -HM_ENOMEM. In any
- * case fini is due. */
+enum { WHAT_IF_MAX_BYTES = 32 << 20 };
+
+/* One Node after the other is read and forgotten: together they may be larger than what we may hold. -HM_ELIMIT for
+ * what is no Node of the API server's, and cards of more than WHAT_IF_MAX_BYTES in all; -HM_ENOMEM. In any case fini is
+ * due. */
 int what_if_read(const struct piece *nodes, size_t count, const struct node_rules *rules, struct what_if *out,
 		 struct hm_err *e) HM_MUST_USE;
 void what_if_fini(struct what_if *w);

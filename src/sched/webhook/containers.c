@@ -50,6 +50,11 @@ int containers_read(const struct cJSON *spec, const struct device_config *c, str
 		{
 			struct pod_container container;
 
+			if (out->count == POD_READ_MAX_CONTAINERS) {
+				(void)answer_fail(answer, 400, "the pod has more than %d containers",
+						  POD_READ_MAX_CONTAINERS);
+				return 0;
+			}
 			read_container(node, lists[l], index++, l == 0, &container);
 			if (!amounts_read(node, c, &container.amounts, answer))
 				return 0;

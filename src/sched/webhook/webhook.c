@@ -74,8 +74,8 @@ static bool open_body(const char *content_type, const char *body, size_t n, stru
 				   content_type == NULL ? "" : content_type);
 	if (n == 0)
 		return answer_fail(answer, 400, "request body is empty");
-	if (json_parse(body, n, out, e) < 0)
-		return answer_fail(answer, 400, "the body is no JSON: %s", e->msg);
+	if (json_parse_within(body, n, WEBHOOK_MAX_VALUES, out, e) < 0)
+		return answer_fail(answer, 400, "the body %s%s", e->code == HM_ELIMIT ? "" : "is no JSON: ", e->msg);
 	return true;
 }
 

@@ -13,7 +13,10 @@
 #include "hami/device_config.h"
 #include "model/placement/pod_ask.h"
 
-enum { WEBHOOK_MAX_BYTES = 7 << 20 }; /* of a body, as HAMi's; the server refuses longer ones */
+enum {
+	WEBHOOK_MAX_BYTES = 7 << 20, /* of a body, as HAMi's; the server refuses longer ones */
+	WEBHOOK_MAX_VALUES = 1 << 18,
+};
 
 /* What only the cluster's state can say. Each may be NULL: not known. */
 struct webhook_questions {

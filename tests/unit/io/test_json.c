@@ -163,6 +163,34 @@ static void out_of_memory_leaks_nothing(void **state)
 	cJSON_InitHooks(NULL);
 }
 
+static void values_are_counted_before(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t values;
+	} cases[] = {
+		{ "1", 1 },
+		{ "[[],[]]", 3 },
+		{ "{\"a,[{\":1,\"b\":[2,3]}", 5 },
+		{ "\"\\\",,,\\\\\"", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		size_t n = strlen(cases[i].text), few = cases[i].values - 1;
+		struct cJSON *tree = NULL;
+		struct hm_err e;
+
+		/* A bracket counts for what is in it, too. */
+		assert_int_equal(json_parse_within(cases[i].text, n, 2 * cases[i].values, &tree, &e), 0);
+		json_free(tree);
+		if (few > 0)
+			assert_int_equal(json_parse_within(cases[i].text, n, few, &tree, &e), -HM_ELIMIT);
+	}
+	assert_int_equal(json_parse_within("\"", 1, 1, &(struct cJSON *) { NULL }, NULL), -HM_EPROTO);
+	assert_int_equal(json_parse_within("\"\\", 2, 1, &(struct cJSON *) { NULL }, NULL), -HM_EPROTO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +200,7 @@ int main(void)
 		cmocka_unit_test(absent_optional_values_change_nothing),
 		cmocka_unit_test(errors_name_the_path),
 		cmocka_unit_test(out_of_memory_leaks_nothing),
+		cmocka_unit_test(values_are_counted_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

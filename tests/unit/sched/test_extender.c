@@ -97,6 +97,32 @@ static void test_args(void **state)
 	}
 }
 
+/* One more than there may be, and a name that is no node's. */
+static void test_bounds(void **state)
+{
+	hm_auto_str text = { 0 }, said = { 0 };
+	char *name;
+
+	(void)state;
+	str_add(&text, "{\"NodeNames\":[\"\"");
+	for (unsigned i = 0; i < EXTENDER_MAX_NODES; i++)
+		str_add(&text, ",\"\"");
+	str_add(&text, "],\"Pod\":{}}");
+	read_args(str_text(&text), &said);
+	assert_string_equal(str_text(&said), "ExtenderArgs.NodeNames: has more than 65536");
+	str_clear(&text);
+	str_add(&text, "{\"Pod\":{},\"NodeNames\":[\"");
+	for (unsigned i = 0; i < 254; i++)
+		str_addc(&text, 'a');
+	str_add(&text, "\"]}");
+	read_args(str_text(&text), &said);
+	assert_string_equal(str_text(&said), "ExtenderArgs.NodeNames: a name is longer than 253 bytes");
+	name = strstr(text.p, "aa");
+	memmove(name, name + 1, strlen(name));
+	read_args(str_text(&text), &said);
+	assert_int_equal(said.n, strlen("/,/-") + 253);
+}
+
 static void test_binding(void **state)
 {
 	static const struct {
@@ -203,7 +229,8 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_without_memory), cmocka_unit_test(test_args),
-					    cmocka_unit_test(test_binding), cmocka_unit_test(test_answers) };
+					    cmocka_unit_test(test_bounds), cmocka_unit_test(test_binding),
+					    cmocka_unit_test(test_answers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
