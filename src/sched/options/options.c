@@ -70,14 +70,13 @@ static int check(const struct sched_options *o, struct hm_err *e)
 	return 0;
 }
 
-/* Without a file its defaults, which are those of HAMi's chart. */
-static int read_device_config(struct sched_options *o, struct hm_err *e)
+int sched_device_config(const char *path, struct texts *told, struct device_config **out, struct hm_err *e)
 {
 	static const char nothing[] = "nvidia: {}";
 
-	if (given(o->device_config_file))
-		return device_config_read(o->device_config_file, o->told, &o->device, e);
-	return device_config_parse(nothing, sizeof nothing - 1, "", NULL, &o->device, e);
+	if (given(path))
+		return device_config_read(path, told, out, e);
+	return device_config_parse(nothing, sizeof nothing - 1, "", NULL, out, e);
 }
 
 int sched_options_read(struct sched_options *o, const struct option_spec table[SCHED_OPTION_COUNT], int argc,
@@ -95,5 +94,7 @@ int sched_options_read(struct sched_options *o, const struct option_spec table[S
 		return r;
 	if (operand < argc)
 		return hm_err_set(e, HM_EINVAL, "unexpected argument \"%s\"; see --help", o->argv[operand]);
-	return check(o, e) < 0 || read_device_config(o, e) < 0 ? -e->code : OPTIONS_RUN;
+	if (check(o, e) < 0 || sched_device_config(o->device_config_file, o->told, &o->device, e) < 0)
+		return -e->code;
+	return OPTIONS_RUN;
 }

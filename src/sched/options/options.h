@@ -51,6 +51,9 @@ void sched_options_fini(struct sched_options *o);
 int sched_options_read(struct sched_options *o, const struct option_spec table[SCHED_OPTION_COUNT], int argc,
 		       char **argv, struct hm_err *e) HM_MUST_USE;
 
+/* The file as device_config_read has it; NULL or "": its defaults, which are those of HAMi's chart. */
+int sched_device_config(const char *path, struct texts *told, struct device_config **out, struct hm_err *e) HM_MUST_USE;
+
 /* The log as the options have it. */
 int sched_options_set_log(const struct sched_options *o, struct hm_err *e) HM_MUST_USE;
 

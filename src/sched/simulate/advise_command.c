@@ -15,7 +15,7 @@ static const char usage[] =
 	"is moved. The files are what `kubectl get nodes -o json` and `kubectl get pods -A -o json` print.";
 
 struct settings {
-	const char *nodes, *pods, *pod;
+	const char *nodes, *pods, *pod, *device_config;
 	uint64_t moves;
 };
 
@@ -41,6 +41,8 @@ static int read_files(const struct settings *s, struct advice *a, struct hm_err 
 	hm_auto_str text = { 0 };
 	int rc = command_read_file("nodes", s->nodes, &text, e);
 
+	if (rc == 0 && snapshot_configure(&a->snapshot, s->device_config, e) != 0)
+		rc = hm_err_wrap(e, "--device-config-file");
 	if (rc == 0 && snapshot_read_nodes(&a->snapshot, str_text(&text), text.n, e) != 0)
 		rc = hm_err_wrap(e, "--nodes %s", s->nodes);
 	if (rc == 0)
@@ -149,9 +151,8 @@ static int advise(void *settings, struct hm_err *e)
 	hm_auto_str out = { 0 };
 	int rc = prepare(s, &a, e);
 
-	if (rc == 0 && a.snapshot.unread > 0)
-		fprintf(stderr, "hami-scheduler advise: %zu pods whose requests cannot be read are left out\n",
-			a.snapshot.unread);
+	if (rc == 0)
+		command_print_notes("advise", &a.snapshot);
 	if (rc == 0)
 		rc = s->pod != NULL ? advise_one(s, &a, &out, e) : advise_whole(s, &a, &out, e);
 	fputs(str_text(&out), stdout);
@@ -165,6 +166,8 @@ int advise_main(int argc, char **argv)
 		{ "nodes", NULL, OPTION_TEXT, &s.nodes, .argument = "FILE", .help = "nodes, as kubectl prints them" },
 		{ "pods", NULL, OPTION_TEXT, &s.pods, .argument = "FILE", .help = "pods, as kubectl prints them" },
 		{ "pod", NULL, OPTION_TEXT, &s.pod, .argument = "NAMESPACE/NAME", .help = "the pod to let in" },
+		{ "device-config-file", NULL, OPTION_TEXT, &s.device_config, .argument = "FILE",
+		  .help = "HAMi's device-config.yaml; without it the defaults of HAMi's chart" },
 		{ "moves", NULL, OPTION_U64, &s.moves, .min = 1, .max = ADVISE_MAX_MOVES,
 		  .help = "pods that may move" },
 	};

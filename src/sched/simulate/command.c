@@ -1,6 +1,7 @@
 #include "sched/simulate/command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "contract/exit_codes.h"
 #include "core/fmt.h"
@@ -42,6 +43,14 @@ void command_add_percent(struct str *out, int64_t part, int64_t whole, int width
 
 	hm_fmt(text, sizeof text, "%lld.%02lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
 	str_addf(out, "  %*s", width, text);
+}
+
+void command_print_notes(const char *name, const struct snapshot *s)
+{
+	const char *end;
+
+	for (const char *line = str_text(&s->notes); (end = strchr(line, '\n')) != NULL; line = end + 1)
+		fprintf(stderr, "hami-scheduler %s: %.*s\n", name, (int)(end - line), line);
 }
 
 void policy_fini(struct policy *p)

@@ -10,6 +10,7 @@
 #include "core/err.h"
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
+#include "sched/simulate/snapshot.h"
 
 /* Parses, works, says what went wrong. `settings` is what the table's options fill. Returns an exit code. */
 int command_run(const char *name, const char *usage, const struct option_spec *table, size_t count, int argc,
@@ -20,6 +21,9 @@ int command_read_file(const char *option, const char *path, struct str *out, str
 
 /* "  95.23" in a column `width` wide: part of whole, in percent. */
 void command_add_percent(struct str *out, int64_t part, int64_t whole, int width);
+
+/* To stderr, each behind the command's name. */
+void command_print_notes(const char *name, const struct snapshot *s);
 
 /* A placer with the policy fgd. */
 struct policy {

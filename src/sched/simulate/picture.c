@@ -76,7 +76,7 @@ static size_t shade_of(const struct node_state *n, size_t card)
 }
 
 /* The most cards of the nodes in each row of the picture make its height. */
-static void cards(const struct scene *s, size_t shade, struct str *out)
+static void cards(const struct scene *s, int x, size_t shade, struct str *out)
 {
 	int y = GRAPH_Y;
 
@@ -89,7 +89,7 @@ static void cards(const struct scene *s, size_t shade, struct str *out)
 			most = HM_MAX(most, n->count);
 			for (size_t k = 0; k < n->count; k++)
 				if (shade_of(n, k) == shade)
-					str_addf(out, "M%d %dh3", CARDS_X + (int)(i - first) * CELL, y + (int)k * CELL);
+					str_addf(out, "M%d %dh3", x + (int)(i - first) * CELL, y + (int)k * CELL);
 		}
 		y += (int)(most + 1) * CELL;
 	}
@@ -100,19 +100,22 @@ void picture_write(const struct run_result *runs, size_t count, int64_t cluster_
 {
 	static const char *const meaning[SHADES] = { "empty", "to 25 %", "to 50 %", "to 75 %", "above", "full" };
 
+	int left = count > 0 ? CARDS_X : GRAPH_X;
+
 	str_add(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"980\" height=\"345\" viewBox=\"0 0 980 345\" "
 		"font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"980\" height=\"345\" fill=\"#fff\"/>\n");
 	text(out, GRAPH_X, 18, "start", title);
-	axes(out);
+	if (count > 0)
+		axes(out);
 	for (size_t i = 0; i < count; i++)
 		curve(&runs[i], cluster_milli, out);
-	text(out, CARDS_X, GRAPH_Y - 8, "start", "every card at the end; a column is a node");
+	text(out, left, GRAPH_Y - 8, "start", "every card at the end; a column is a node");
 	for (size_t shade = 0; shade < SHADES; shade++) {
-		int x = CARDS_X + (int)shade * 80;
+		int x = left + (int)shade * 80;
 
 		str_addf(out, "<path stroke=\"%s\" stroke-width=\"3\" d=\"", shades[shade]);
-		cards(scene, shade, out);
+		cards(scene, left, shade, out);
 		str_add(out, "\"/>\n");
 		str_addf(out, "<rect x=\"%d\" y=\"%d\" width=\"9\" height=\"9\" fill=\"%s\"/>\n", x, LEGEND_Y,
 			 shades[shade]);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/fmt.h"
-#include "core/macros.h"
 #include "sched/simulate/command.h"
 
 struct run {
@@ -88,24 +87,11 @@ static int come(struct run *r, const struct trace_pod *pod, struct hm_err *e)
 /* Against all pods of the trace, whatever the policy knew. */
 static int sum_up(struct run *r, struct hm_err *e)
 {
-	static const struct fgd_weights only_f = { .fragment = 1000 };
 	hm_auto_pod_mix mix = { 0 };
-	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
-	int rc = f == NULL ? hm_err_set(e, HM_ENOMEM, "fragmentation: no memory") : mix_of(r->trace, &mix, e);
-	int64_t lost = 0;
+	int rc = mix_of(r->trace, &mix, e);
 
-	if (rc != 0)
-		return rc;
-	fgd_begin(f, NULL);
-	for (size_t i = 0; i < r->scene->host_count && rc == 0; i++) {
-		int64_t one = 0;
-
-		rc = fgd_node_measure(f, r->scene->hosts[i].node, &one, e);
-		lost += one / 1000;
-	}
-	r->result->lost_milli = (lost + (1 << (MIX_WEIGHT_BITS - 1))) >> MIX_WEIGHT_BITS;
 	r->result->end = scene_sum(r->scene);
-	return rc;
+	return rc == 0 ? scene_lost(r->scene, &mix, &r->result->lost_milli, e) : rc;
 }
 
 int run_trace(const struct trace *t, const struct workload *w, const struct run_options *o, struct scene *scene,

@@ -101,3 +101,22 @@ struct scene_sum scene_sum(const struct scene *s)
 	}
 	return sum;
 }
+
+int scene_lost(const struct scene *s, const struct pod_mix *mix, int64_t *out_milli, struct hm_err *e)
+{
+	static const struct fgd_weights only_f = { .fragment = 1000 };
+	hm_auto(fgd) *f = fgd_new(mix, &only_f);
+	int rc = f == NULL ? hm_err_set(e, HM_ENOMEM, "fragmentation: no memory") : 0;
+	int64_t lost = 0;
+
+	if (rc == 0)
+		fgd_begin(f, NULL);
+	for (size_t i = 0; i < s->host_count && rc == 0; i++) {
+		int64_t one = 0;
+
+		rc = fgd_node_measure(f, s->hosts[i].node, &one, e);
+		lost += one / 1000;
+	}
+	*out_milli = (lost + (1 << (MIX_WEIGHT_BITS - 1))) >> MIX_WEIGHT_BITS;
+	return rc;
+}

@@ -49,4 +49,7 @@ struct scene_sum {
 };
 struct scene_sum scene_sum(const struct scene *s);
 
+/* Of its free milli those of no use to the pods of the mix: F of docs/placement.md. */
+int scene_lost(const struct scene *s, const struct pod_mix *mix, int64_t *out_milli, struct hm_err *e) HM_MUST_USE;
+
 #endif

@@ -10,12 +10,13 @@
 #include "sched/simulate/command.h"
 #include "sched/simulate/picture.h"
 #include "sched/simulate/run.h"
+#include "sched/simulate/run_table.h"
 #include "sched/simulate/snapshot_run.h"
 #include "sched/simulate/trace.h"
 #include "sched/simulate/weights_text.h"
 #include "sched/simulate/workload.h"
 
-enum { MAX_RUNS = 1000, OPTIONS = 12 };
+enum { MAX_RUNS = 1000, OPTIONS = 13 };
 
 static const char usage[] =
 	"usage: hami-scheduler simulate --nodes FILE --pods FILE [options]\n\n"
@@ -24,7 +25,7 @@ static const char usage[] =
 	"`kubectl get nodes -o json` and `kubectl get pods -A -o json` print them).";
 
 struct settings {
-	const char *nodes, *pods, *policy, *card_policy, *mix, *host, *weights, *picture;
+	const char *nodes, *pods, *policy, *card_policy, *mix, *host, *weights, *picture, *device_config;
 	uint64_t seed, seeds, load_percent, until_percent;
 };
 
@@ -51,6 +52,8 @@ static void make_table(struct settings *s, struct option_spec table[static OPTIO
 		  .help = "what fgd knows of the CPU and memory of nodes" },
 		{ "weights", NULL, OPTION_TEXT, &s->weights, .argument = "PARTS",
 		  .help = "of fgd: fragment=1000,copies=300" },
+		{ "device-config-file", NULL, OPTION_TEXT, &s->device_config, .argument = "FILE",
+		  .help = "of a JSON cluster, HAMi's device-config.yaml; without it the defaults of HAMi's chart" },
 		{ "picture", NULL, OPTION_TEXT, &s->picture, .argument = "FILE", .help = "an SVG file to write" },
 	};
 
@@ -97,57 +100,6 @@ static int make_order(const struct settings *s, const struct trace *t, uint64_t 
 	return workload_shuffled(t, load, seed, w, e);
 }
 
-/* ---- the table */
-
-static int64_t at_full(const struct run_result *r)
-{
-	return r->curve_count > 100 ? r->curve[100] : r->allocated_milli;
-}
-
-static void add_head(struct str *out)
-{
-	str_add(out, "seed    pods  placed  no CPU or memory  no cards   asked  allocated  at 100  empty cards  lost "
-		     "of free\n");
-}
-
-static void add_run(struct str *out, const char *name, const struct run_result *r, int64_t milli)
-{
-	str_addf(out, "%-4s  %6llu  %6llu  %16llu  %8llu", name, (unsigned long long)r->pods,
-		 (unsigned long long)r->placed, (unsigned long long)r->short_of_host,
-		 (unsigned long long)r->short_of_cards);
-	command_add_percent(out, r->arrived_milli, milli, 6);
-	command_add_percent(out, r->allocated_milli, milli, 9);
-	command_add_percent(out, at_full(r), milli, 6);
-	str_addf(out, "  %11lld", (long long)r->end.empty_cards);
-	command_add_percent(out, r->lost_milli, r->end.free_milli, 12);
-	str_addc(out, '\n');
-}
-
-static void add_mean(struct str *out, const struct run_result *runs, size_t count, int64_t milli)
-{
-	struct run_result sum = { 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		sum.pods += runs[i].pods;
-		sum.placed += runs[i].placed;
-		sum.short_of_host += runs[i].short_of_host;
-		sum.short_of_cards += runs[i].short_of_cards;
-		sum.arrived_milli += runs[i].arrived_milli;
-		sum.allocated_milli += runs[i].allocated_milli;
-		sum.curve[100] += at_full(&runs[i]);
-		sum.end.empty_cards += runs[i].end.empty_cards;
-		sum.end.free_milli += runs[i].end.free_milli;
-		sum.lost_milli += runs[i].lost_milli;
-	}
-	sum.curve_count = 101;
-	sum.pods /= count;
-	sum.placed /= count;
-	sum.short_of_host /= count;
-	sum.short_of_cards /= count;
-	sum.end.empty_cards /= (int64_t)count;
-	add_run(out, "mean", &sum, milli * (int64_t)count);
-}
-
 /* ---- the runs */
 
 static int run_all(const struct settings *s, const struct run_options *o, const struct trace *t,
@@ -158,7 +110,7 @@ static int run_all(const struct settings *s, const struct run_options *o, const 
 
 	str_addf(&text, "policy %s, cards %s, %zu nodes, %lld cards\n", o->node_policy, o->card_policy, t->node_count,
 		 (long long)(t->milli / CARD_MILLI));
-	add_head(&text);
+	run_table_head(&text);
 	for (size_t i = 0; i < s->seeds && rc == 0; i++) {
 		uint64_t seed = s->seed == 0 ? 0 : s->seed + i;
 		hm_auto_workload w = { 0 };
@@ -171,24 +123,39 @@ static int run_all(const struct settings *s, const struct run_options *o, const 
 		if (rc != 0)
 			return rc;
 		hm_fmt(name, sizeof name, "%llu", (unsigned long long)seed);
-		add_run(&text, name, &runs[i], t->milli);
+		run_table_add(&text, name, &runs[i], t->milli);
 		fputs(str_text(&text), stdout);
 		fflush(stdout);
 		str_clear(&text);
 	}
 	if (s->seeds > 1)
-		add_mean(&text, runs, s->seeds, t->milli);
+		run_table_mean(&text, runs, s->seeds, t->milli);
 	fputs(str_text(&text), stdout);
 	return 0;
 }
 
-static int draw(const struct settings *s, const struct trace *t, const struct run_result *runs,
+/* "pods" of "dir/pods.csv". */
+static void add_base_name(struct str *out, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash == NULL ? path : slash + 1;
+	const char *dot = strrchr(base, '.');
+
+	str_add_n(out, base, dot == NULL || dot == base ? strlen(base) : (size_t)(dot - base));
+}
+
+static int draw(const struct settings *s, const struct run_result *runs, size_t count, int64_t milli,
 		const struct scene *last, struct hm_err *e)
 {
 	hm_auto_str svg = { 0 }, title = { 0 };
 
-	str_addf(&title, "%s: %zu nodes, %lld cards", s->policy, t->node_count, (long long)(t->milli / CARD_MILLI));
-	picture_write(runs, s->seeds, t->milli, last, str_text(&title), &svg);
+	add_base_name(&title, s->pods);
+	str_addf(&title, ", %s: %zu nodes, %lld cards", s->policy, last->host_count, (long long)(milli / CARD_MILLI));
+	if (s->seed > 0 && count > 1)
+		str_addf(&title, "; seeds %llu to %llu", (unsigned long long)s->seed,
+			 (unsigned long long)(s->seed + count - 1));
+	else if (s->seed > 0)
+		str_addf(&title, "; seed %llu", (unsigned long long)s->seed);
+	picture_write(runs, count, milli, last, str_text(&title), &svg);
 	if (str_failed(&svg))
 		return hm_err_set(e, HM_ENOMEM, "the picture: no memory");
 	return file_swap(s->picture, str_text(&svg), svg.n, 0644, e);
@@ -205,16 +172,46 @@ static int simulate_trace(const struct settings *s, const struct run_options *o,
 
 	if (rc == 0)
 		rc = run_all(s, o, &t, runs, &last, e);
-	return rc == 0 && s->picture != NULL ? draw(s, &t, runs, &last, e) : rc;
+	return rc == 0 && s->picture != NULL ? draw(s, runs, s->seeds, t.milli, &last, e) : rc;
 }
 
 /* ---- a snapshot */
 
-static void add_sum(struct str *out, const char *when, const struct scene_sum *sum)
+static void add_sum(struct str *out, const char *when, const struct scene_sum *sum, int64_t lost_milli)
 {
 	str_addf(out, "%-7s", when);
 	command_add_percent(out, sum->milli - sum->free_milli, sum->milli, 9);
-	str_addf(out, "  %11lld\n", (long long)sum->empty_cards);
+	str_addf(out, "  %11lld", (long long)sum->empty_cards);
+	command_add_percent(out, lost_milli, sum->free_milli, 12);
+	str_addc(out, '\n');
+}
+
+static int read_snapshot(const struct settings *s, const struct files *f, struct snapshot *out, struct hm_err *e)
+{
+	int rc = snapshot_configure(out, s->device_config, e);
+
+	if (rc != 0)
+		return hm_err_wrap(e, "--device-config-file");
+	if (snapshot_read_nodes(out, str_text(&f->nodes), f->nodes.n, e) != 0)
+		return hm_err_wrap(e, "--nodes %s", s->nodes);
+	if (snapshot_read_pods(out, str_text(&f->pods), f->pods.n, e) != 0)
+		return hm_err_wrap(e, "--pods %s", s->pods);
+	return 0;
+}
+
+static void print_snapshot(const struct run_options *o, const struct snapshot *snapshot, size_t nodes,
+			   const struct snapshot_result *r, struct str *out)
+{
+	str_addf(out,
+		 "policy %s, cards %s, %zu nodes, %lld cards; %llu pods bound, %llu placed, %llu refused, %zu not "
+		 "read\n",
+		 o->node_policy, o->card_policy, nodes, (long long)r->before.cards, (unsigned long long)r->bound,
+		 (unsigned long long)r->placed, (unsigned long long)r->refused, snapshot->unread);
+	str_add(out, "         allocated  empty cards  lost of free\n");
+	add_sum(out, "before", &r->before, r->lost_before);
+	add_sum(out, "after", &r->after, r->lost_after);
+	command_print_notes("simulate", snapshot);
+	fputs(str_text(out), stdout);
 }
 
 static int simulate_snapshot(const struct settings *s, const struct run_options *o, const struct files *f,
@@ -225,32 +222,20 @@ static int simulate_snapshot(const struct settings *s, const struct run_options 
 	hm_auto_policy policy = { 0 };
 	hm_auto_str out = { 0 };
 	struct snapshot_result r = { 0 };
-	int rc = snapshot_read_nodes(&snapshot, str_text(&f->nodes), f->nodes.n, e);
+	int rc = read_snapshot(s, f, &snapshot, e);
 
-	if (rc != 0)
-		return hm_err_wrap(e, "--nodes %s", s->nodes);
-	if (snapshot_read_pods(&snapshot, str_text(&f->pods), f->pods.n, e) != 0)
-		return hm_err_wrap(e, "--pods %s", s->pods);
-	rc = snapshot_build(&snapshot, &scene, e);
+	if (rc == 0)
+		rc = snapshot_build(&snapshot, &scene, e);
 	if (rc == 0)
 		rc = snapshot_mix(&snapshot, &policy.mix, e);
 	if (rc == 0)
 		rc = policy_start(&policy, o->node_policy, o->card_policy, &o->weights, e);
 	if (rc == 0)
-		rc = snapshot_run(&snapshot, &scene, policy.placer, &r, &out, e);
+		rc = snapshot_run(&snapshot, &scene, &policy, &r, &out, e);
 	if (rc != 0)
 		return rc;
-	str_addf(&out,
-		 "policy %s, cards %s, %zu nodes, %lld cards; %llu pods bound, %llu placed, %llu refused, %zu not "
-		 "read\n",
-		 o->node_policy, o->card_policy, scene.host_count, (long long)r.before.cards,
-		 (unsigned long long)r.bound, (unsigned long long)r.placed, (unsigned long long)r.refused,
-		 snapshot.unread);
-	str_add(&out, "         allocated  empty cards\n");
-	add_sum(&out, "before", &r.before);
-	add_sum(&out, "after", &r.after);
-	fputs(str_text(&out), stdout);
-	return 0;
+	print_snapshot(o, &snapshot, scene.host_count, &r, &out);
+	return s->picture == NULL ? 0 : draw(s, NULL, 0, r.after.milli, &scene, e);
 }
 
 static bool is_json(const struct str *text)
@@ -260,14 +245,49 @@ static bool is_json(const struct str *text)
 	return p[strspn(p, " \t\r\n")] == '{';
 }
 
+static bool is_text(const char *text, const char *other)
+{
+	return text != NULL && strcmp(text, other) == 0;
+}
+
+/* What would change nothing was meant to. */
+static int check_settings(const struct settings *s, bool json, struct hm_err *e)
+{
+	bool fgd = is_text(s->policy, "fgd") || is_text(s->card_policy, "fgd");
+	const struct {
+		const char *option;
+		bool given, of_trace, of_cluster, of_fgd;
+	} all[] = {
+		{ "seed", s->seed > 0, .of_trace = true },
+		{ "seeds", s->seeds > 1, .of_trace = true },
+		{ "load", s->load_percent > 0, .of_trace = true },
+		{ "until", s->until_percent > 0, .of_trace = true },
+		{ "mix", s->mix != NULL, .of_trace = true, .of_fgd = true },
+		{ "host", s->host != NULL, .of_trace = true, .of_fgd = true },
+		{ "weights", s->weights != NULL, .of_trace = true, .of_cluster = true, .of_fgd = true },
+		{ "device-config-file", s->device_config != NULL, .of_cluster = true },
+	};
+
+	for (size_t i = 0; i < HM_COUNT(all); i++) {
+		if (all[i].given && !(json ? all[i].of_cluster : all[i].of_trace))
+			return hm_err_set(e, HM_EINVAL, "--%s is only for %s", all[i].option,
+					  json ? "a trace (CSV files)" : "a cluster (JSON files)");
+		if (all[i].given && all[i].of_fgd && !fgd)
+			return hm_err_set(e, HM_EINVAL, "--%s is only for the policy fgd", all[i].option);
+	}
+	if (s->seeds > 1 && s->seed == 0)
+		return hm_err_set(e, HM_EINVAL, "--seeds: without --seed all runs would be the same");
+	return 0;
+}
+
 static int simulate(void *settings, struct hm_err *e)
 {
 	const struct settings *s = settings;
 	struct run_options o = { .node_policy = s->policy,
 				 .card_policy = s->card_policy == NULL ? s->policy : s->card_policy,
 				 .weights = fgd_default_weights(),
-				 .learn = strcmp(s->mix, "learned") == 0,
-				 .blind = strcmp(s->host, "unknown") == 0,
+				 .learn = is_text(s->mix, "learned"),
+				 .blind = is_text(s->host, "unknown"),
 				 .until_percent = s->until_percent };
 	__attribute__((cleanup(files_fini))) struct files f = { 0 };
 	int rc = 0;
@@ -277,13 +297,15 @@ static int simulate(void *settings, struct hm_err *e)
 	if (rc == 0)
 		rc = read_files(s, &f, e);
 	if (rc == 0)
+		rc = check_settings(s, is_json(&f.nodes), e);
+	if (rc == 0)
 		rc = is_json(&f.nodes) ? simulate_snapshot(s, &o, &f, e) : simulate_trace(s, &o, &f, e);
 	return rc;
 }
 
 int simulate_main(int argc, char **argv)
 {
-	struct settings s = { .policy = "fgd", .mix = "given", .host = "known", .seeds = 1 };
+	struct settings s = { .policy = "fgd", .seeds = 1 };
 	struct option_spec table[OPTIONS];
 
 	make_table(&s, table);

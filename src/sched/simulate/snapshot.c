@@ -3,17 +3,11 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "contract/hami.h"
 #include "core/macros.h"
+#include "sched/options/options.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_read.h"
 
-static const struct pod_rules pod_rules = { HAMI_RESOURCE_GPU,
-					    HAMI_RESOURCE_MEMORY,
-					    HAMI_RESOURCE_MEMORY_PERCENT,
-					    HAMI_RESOURCE_CORES,
-					    { .memory_factor = 1 } };
-static const struct node_rules node_rules = { HAMI_RESOURCE_GPU, NULL };
 /* What stands in a snapshot was believed by somebody already. */
 static const struct pod_trust anyone = { NULL, false };
 
@@ -30,6 +24,8 @@ void snapshot_fini(struct snapshot *s)
 	free(s->gpu_pods);
 	json_free(s->nodes);
 	json_free(s->pods);
+	device_config_free(s->device);
+	str_fini(&s->notes);
 	*s = (struct snapshot) { 0 };
 }
 
@@ -47,33 +43,74 @@ static const struct cJSON *next_of(const struct cJSON *tree, const struct cJSON 
 	return item == tree ? NULL : item->next;
 }
 
+int snapshot_configure(struct snapshot *s, const char *device_config_file, struct hm_err *e)
+{
+	return sched_device_config(device_config_file, NULL, &s->device, e);
+}
+
 int snapshot_read_nodes(struct snapshot *s, const char *text, size_t n, struct hm_err *e)
 {
 	return json_parse(text, n, &s->nodes, e);
 }
 
+static const char *name_of(const struct cJSON *json, const char *key)
+{
+	const char *name = pod_text(pod_member(json, "metadata"), key);
+
+	return name == NULL ? "" : name;
+}
+
+static void note_pod(struct snapshot *s, const struct cJSON *json, const char *why, const char *what_then)
+{
+	str_addf(&s->notes, "pod %s/%s: %s: %s\n", name_of(json, "namespace"), name_of(json, "name"), why, what_then);
+}
+
+static bool is_bound(const struct cJSON *json)
+{
+	const char *node = pod_text(pod_member(json, "spec"), "nodeName");
+
+	return node != NULL && node[0] != '\0';
+}
+
+/* What was read of the pod is kept where it has to do with cards; false: it is not. */
+static bool is_kept(struct snapshot *s, const struct cJSON *json, struct snapshot_pod *p, int rc, struct hm_err *e)
+{
+	bool holds = p->held.holds;
+
+	if (rc != 0 && !holds) {
+		note_pod(s, json, e->msg, "it is left out");
+		s->unread++;
+		return false;
+	}
+	if (rc == 0 && !pod_ask_any(&p->ask))
+		return false;
+	if (is_bound(json) && !holds) {
+		note_pod(s, json, "it is on a node, but has no cards there", "it is left out");
+		return false;
+	}
+	if (holds && p->held.doubt.code != 0)
+		note_pod(s, json, p->held.doubt.msg, "counted as the most that it could hold");
+	return true;
+}
+
 static int read_pod(struct snapshot *s, const struct cJSON *json, struct hm_err *e)
 {
+	const struct pod_rules rules = pod_rules_of(s->device);
 	struct snapshot_pod p = { 0 };
-	bool asks;
 	int rc;
 
 	if (pod_has_ended(json))
 		return 0;
-	rc = pod_read_ask(json, &pod_rules, &p.ask, e);
-	asks = rc == 0 && pod_ask_any(&p.ask);
-	if (asks)
-		rc = pod_hold_read(json, &pod_rules, &anyone, &p.held, e);
-	if (asks && rc == 0) {
+	rc = pod_hold_read(json, &rules, &anyone, &p.held, e);
+	if (rc == 0)
+		rc = pod_read_ask(json, &rules, &p.ask, e);
+	if (rc != -HM_ENOMEM && is_kept(s, json, &p, rc, e)) {
 		if (HM_PUSH(s->gpu_pods, s->count, s->cap, p))
 			return 0;
 		rc = hm_err_set(e, HM_ENOMEM, "pods: no memory");
 	}
 	forget(&p);
-	if (rc == 0 || rc == -HM_ENOMEM)
-		return rc;
-	s->unread++;
-	return 0;
+	return rc == -HM_ENOMEM ? rc : 0;
 }
 
 int snapshot_read_pods(struct snapshot *s, const char *text, size_t n, struct hm_err *e)
@@ -87,25 +124,42 @@ int snapshot_read_pods(struct snapshot *s, const char *text, size_t n, struct hm
 	return rc;
 }
 
-static int build_node(const struct cJSON *json, struct scene *out, struct hm_err *e)
+static int build_node(struct snapshot *s, const struct cJSON *json, struct scene *out, struct hm_err *e)
 {
+	const struct node_rules rules = { s->device->resource_count, NULL };
 	struct node_state *n = NULL;
-	int rc = node_read(json, &node_rules, cluster_texts(out->cluster), &n, e);
+	int rc = node_read(json, &rules, cluster_texts(out->cluster), &n, e);
 
-	if (rc == -HM_ENOTFOUND)
-		return 0;
-	return rc == 0 ? scene_add_node(out, n, e) : rc;
+	if (rc == 0)
+		return scene_add_node(out, n, e);
+	if (rc == -HM_ENOMEM || rc == -HM_ENOTFOUND)
+		return rc == -HM_ENOMEM ? rc : 0;
+	str_addf(&s->notes, "node %s: %s: it has no cards\n", name_of(json, "name"), e->msg);
+	return 0;
 }
 
-int snapshot_build(const struct snapshot *s, struct scene *out, struct hm_err *e)
+static int hold(struct snapshot *s, struct scene *out, struct pod_hold *held, struct hm_err *e)
+{
+	struct hold *h = &held->hold;
+	int rc = cluster_hold(out->cluster, h, e);
+
+	if (rc != -HM_EINVAL)
+		return rc;
+	str_addf(&s->notes, "pod %s/%s: %s: counted as the most that it could hold\n", h->name_space, h->name, e->msg);
+	h->unreadable = true;
+	h->share_count = 0;
+	return cluster_hold(out->cluster, h, e);
+}
+
+int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e)
 {
 	int rc = scene_init(out, e);
 
 	for (const struct cJSON *n = first_of(s->nodes); n != NULL && rc == 0; n = next_of(s->nodes, n))
-		rc = build_node(n, out, e);
+		rc = build_node(s, n, out, e);
 	for (size_t i = 0; i < s->count && rc == 0; i++)
 		if (s->gpu_pods[i].held.holds)
-			rc = cluster_hold(out->cluster, &s->gpu_pods[i].held.hold, e);
+			rc = hold(s, out, &s->gpu_pods[i].held, e);
 	return rc;
 }
 
@@ -116,6 +170,8 @@ int snapshot_mix(const struct snapshot *s, struct pod_mix *out, struct hm_err *e
 	for (size_t i = 0; i < s->count && rc == 0; i++) {
 		struct mix_shape shape = mix_shape_of(&s->gpu_pods[i].ask);
 
+		if (s->gpu_pods[i].held.doubt.code != 0)
+			continue;
 		rc = pod_mix_add(out, &shape, 1, e);
 		if (rc == -HM_ELIMIT)
 			rc = 0;

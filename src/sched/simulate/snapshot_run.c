@@ -40,19 +40,23 @@ static void add_line(const struct pod_ask *ask, const struct place_result *r, in
 	str_addc(out, '\n');
 }
 
-int snapshot_run(const struct snapshot *s, struct scene *scene, struct placer *p, struct snapshot_result *out,
+int snapshot_run(const struct snapshot *s, struct scene *scene, struct policy *p, struct snapshot_result *out,
 		 struct str *lines, struct hm_err *e)
 {
+	int rc;
+
 	*out = (struct snapshot_result) { .before = scene_sum(scene) };
+	rc = scene_lost(scene, &p->mix, &out->lost_before, e);
+	if (rc != 0)
+		return rc;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct snapshot_pod *pod = &s->gpu_pods[i];
 		struct place_result r;
-		int rc;
 
 		out->bound += pod->held.holds;
 		if (pod->held.holds)
 			continue;
-		rc = scene_place(scene, p, &pod->ask, &r, e);
+		rc = scene_place(scene, p->placer, &pod->ask, &r, e);
 		if (rc < 0)
 			return hm_err_wrap(e, "pod %s/%s", pod->ask.name_space, pod->ask.name);
 		out->placed += rc == 1;
@@ -60,5 +64,5 @@ int snapshot_run(const struct snapshot *s, struct scene *scene, struct placer *p
 		add_line(&pod->ask, &r, rc, lines);
 	}
 	out->after = scene_sum(scene);
-	return 0;
+	return scene_lost(scene, &p->mix, &out->lost_after, e);
 }

@@ -37,9 +37,22 @@ def test_what_is_wrong_is_named(build, tmp_path):
     for args, says in ((at, f"--pods {tmp_path}/pods: line 2: cpu_milli: \"x\" is no whole number up to 1073741824"),
                        (at[:2], "--pods names a file; --help says what it may hold"),
                        ([*at, "--weights", "luck=7"], "--weights: \"luck=7\" is not one of"),
-                       ([*at, "--policy", "luck"], "--policy"), ([*at, "more"], "what is \"more\"?")):
+                       ([*at, "--policy", "luck"], "--policy"), ([*at, "more"], "what is \"more\"?"),
+                       ([*at, "--seeds", "2"], "--seeds: without --seed"),
+                       ([*at, "--policy", "spread", "--mix", "given"], "--mix is only for the policy fgd"),
+                       ([*at, "--device-config-file", "x"], "--device-config-file is only for a cluster (JSON files)")):
         done = call(build, "simulate", *args)
         assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def test_what_says_nothing_about_a_cluster_is_refused(build, tmp_path):
+    at = snapshot(tmp_path, pod("p1", 500))
+    for option in ("--seed=1", "--seeds=2", "--load=130", "--until=100", "--mix=given", "--host=known"):
+        done = call(build, "simulate", *at, option)
+        assert done.returncode == 2 and f"{option.split('=')[0]} is only for a trace (CSV files)" in done.stderr, done.stderr
+    for command in ("simulate", "advise"):
+        done = call(build, command, *at, "--device-config-file", tmp_path / "none.yaml")
+        assert done.returncode == 2 and "none.yaml" in done.stderr, done.stderr
 
 
 def node(name, *cards):
@@ -72,7 +85,53 @@ def test_a_cluster(build, tmp_path):
     assert small == "team/small: n2 GPU-c"  # fills it
     assert large == "team/large: nowhere (CardInsufficientMemory 3)"
     assert head.endswith("3 cards; 3 pods bound, 1 placed, 1 refused, 0 not read")
-    assert before.split() == ["before", "53.33", "0"] and after.split() == ["after", "63.33", "0"]
+    # free are 500, 600 and 300; of no use to a fifth of the pods each: 300, 300, 1400, 0, 1400. Then 1100: 0, 0, 1100, 0, 1100
+    assert before.split() == ["before", "53.33", "0", "48.57"] and after.split() == ["after", "63.33", "0", "40.00"]
+    assert done.stderr == ""
+    done = call(build, "simulate", *at, "--picture", tmp_path / "p.svg")
+    assert done.returncode == 0, done.stderr
+    drawn = xml.dom.minidom.parse(str(tmp_path / "p.svg"))
+    assert "pods, fgd: 2 nodes, 3 cards" in [t.firstChild.data for t in drawn.getElementsByTagName("text")]
+    # a column for n1 with two cards, one for n2: to 50 %, to 75 %, full
+    cells = [p.getAttribute("d") for p in drawn.getElementsByTagName("path")]
+    assert sorted(c for c in cells if c) == ["M60 40h3", "M60 44h3", "M64 40h3"]
+
+
+def test_what_cannot_be_read_does_not_end_it(build, tmp_path):
+    """As the scheduler itself: no cards on a node with a broken register, the most for a pod whose text is broken."""
+    broken = node("n0", "GPU-z")
+    broken["metadata"]["annotations"]["hami.io/node-nvidia-register"] = "[{]"
+    doubted, strange = pod("doubted", 300, "n1", "GPU-a"), pod("strange", 100)
+    doubted["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = "GPU-a,NVIDIA,x,0:;"
+    strange["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "much"
+    alien = pod("alien", 100, "n1", "GPU-a")
+    del alien["metadata"]["annotations"]
+    at = files(tmp_path, json.dumps({"items": [broken, node("n1", "GPU-a", "GPU-b")]}),
+               json.dumps({"items": [doubted, strange, alien, pod("fits", 700), pod("does-not", 800)]}))
+    done = call(build, "simulate", *at)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["team/fits: n1 GPU-b", "team/does-not: nowhere (CardInsufficientMemory 2)"]
+    assert "1 nodes, 2 cards; 1 pods bound, 1 placed, 1 refused, 1 not read" in done.stdout
+    notes = done.stderr.splitlines()
+    assert len(notes) == 4, done.stderr
+    for part in ("pod team/doubted: hami.io/vgpu-devices-allocated: ", "pod team/strange: ",
+                 "pod team/alien: it is on a node, but has no cards there: it is left out", "node n0: "):
+        assert any(n.startswith("hami-scheduler simulate: " + part) for n in notes), done.stderr
+    done = call(build, "advise", *at)
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 4, done.stderr
+
+
+def test_resources_of_other_names(build, tmp_path):
+    n, p = node("n1", "GPU-a"), pod("p", 1, None)
+    n["status"]["allocatable"] = {"own/gpu": "10"}
+    p["spec"]["containers"][0]["resources"]["limits"] = {"own/gpu": "1", "own/mem": "3"}
+    at = files(tmp_path, json.dumps(n), json.dumps(p))
+    config = tmp_path / "config.yaml"
+    config.write_text("nvidia:\n  resourceCountName: own/gpu\n  resourceMemoryName: own/mem\n  memoryFactor: 200\n")
+    assert "0 nodes, 0 cards; 0 pods bound, 0 placed" in call(build, "simulate", *at).stdout
+    done = call(build, "simulate", *at, "--device-config-file", config)
+    assert done.stdout.splitlines()[0] == "team/p: n1 GPU-a", done.stderr
+    assert done.stdout.splitlines()[-1].split()[:2] == ["after", "60.00"]
 
 
 def test_advice(build, tmp_path):

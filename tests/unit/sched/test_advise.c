@@ -46,6 +46,7 @@ static void read_case(struct case_ *c, const char *nodes, const char *pods)
 		hm_auto(cJSON) *tree = json_of(pods);
 		char *text = cJSON_PrintUnformatted(tree);
 
+		assert_int_equal(snapshot_configure(&c->snapshot, NULL, &e), 0);
 		assert_int_equal(snapshot_read_pods(&c->snapshot, text, strlen(text), &e), 0);
 		cJSON_free(text);
 	}
