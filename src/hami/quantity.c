@@ -10,6 +10,7 @@
 enum {
 	NANO_DIGITS = 9, /* the API server keeps nine decimals; what is below rounds away from zero */
 	NANO = 1000000000,
+	NANOS_A_MILLI = 1000000,
 	DIGITLESS_TEN_MIN = -9, /* "k" or "Ti", a suffix without a digit, is 0 as far as the library can read it */
 	DIGITLESS_TWO_MAX = 40, /* by its int64 path, and refused beyond */
 };
@@ -143,48 +144,80 @@ static wide binary_nanos(const struct parts *p)
 	return whole < most ? whole : most;
 }
 
-int quantity_parse(const char *text, size_t n, struct quantity *out, struct hm_err *e)
+/* |text| in nanos. */
+static int parse_nanos(struct piece text, bool *negative, wide *out, struct hm_err *e)
 {
-	struct cur c = cur_of(text, n);
+	struct cur c = cur_of(text.p, text.n);
 	struct parts p;
-	wide v, whole;
 
 	if (!read_parts(&c, &p))
 		return hm_err_set(e, HM_EINVAL,
 				  "quantities must match the regular expression "
 				  "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
-	v = p.two != 0 ? binary_nanos(&p) : decimal_nanos(&p);
+	*negative = p.negative;
+	*out = p.two != 0 ? binary_nanos(&p) : decimal_nanos(&p);
+	return 0;
+}
+
+int quantity_parse(const char *text, size_t n, struct quantity *out, struct hm_err *e)
+{
+	bool negative;
+	wide v, whole;
+
+	if (parse_nanos((struct piece) { text, n }, &negative, &v, e) < 0)
+		return -HM_EINVAL;
 	whole = v / NANO + (v % NANO != 0);
-	if (whole > (wide)INT64_MAX + p.negative) {
-		*out = (struct quantity) { QUANTITY_HUGE, p.negative ? INT64_MIN : INT64_MAX };
+	if (whole > (wide)INT64_MAX + negative) {
+		*out = (struct quantity) { QUANTITY_HUGE, negative ? INT64_MIN : INT64_MAX };
 		return 0;
 	}
 	out->kind = v % NANO == 0 ? QUANTITY_WHOLE : QUANTITY_FRACTION;
-	out->value = (int64_t)(p.negative ? 0 - (uint64_t)whole : (uint64_t)whole);
+	out->value = (int64_t)(negative ? 0 - (uint64_t)whole : (uint64_t)whole);
 	return 0;
 }
 
 /* Texts lose the spaces around them here and nowhere else. A number's own text is gone by now: 17 digits say what the
  * double holds. */
-int quantity_read(const struct cJSON *value, struct quantity *out, struct hm_err *e)
+static int text_of(const struct cJSON *value, char digits[32], struct piece *out, struct hm_err *e)
 {
-	char digits[32];
 	const char *text = value->valuestring;
-	size_t n;
 
+	*out = (struct piece) { "", 0 };
 	if (cJSON_IsNull(value)) {
-		*out = (struct quantity) { QUANTITY_WHOLE, 0 };
-		return 0;
-	}
-	if (cJSON_IsNumber(value)) {
-		(void)snprintf(digits, sizeof digits, "%.17g", value->valuedouble);
+		text = "0";
+	} else if (cJSON_IsNumber(value)) {
+		(void)snprintf(digits, 32, "%.17g", value->valuedouble);
 		text = digits;
 	} else if (!cJSON_IsString(value)) {
 		return hm_err_set(e, HM_EINVAL, "a quantity is a text or a number");
 	}
 	text += strspn(text, " ");
-	n = strlen(text);
-	while (n > 0 && text[n - 1] == ' ')
-		n--;
-	return quantity_parse(text, n, out, e);
+	*out = (struct piece) { text, strlen(text) };
+	while (out->n > 0 && text[out->n - 1] == ' ')
+		out->n--;
+	return 0;
+}
+
+int quantity_read(const struct cJSON *value, struct quantity *out, struct hm_err *e)
+{
+	char digits[32];
+	struct piece text;
+
+	if (text_of(value, digits, &text, e) < 0)
+		return -HM_EINVAL;
+	return quantity_parse(text.p, text.n, out, e);
+}
+
+int quantity_read_milli(const struct cJSON *value, int64_t *out, struct hm_err *e)
+{
+	char digits[32];
+	struct piece text;
+	bool negative;
+	wide v;
+
+	if (text_of(value, digits, &text, e) < 0 || parse_nanos(text, &negative, &v, e) < 0)
+		return -HM_EINVAL;
+	v = HM_MIN(v / NANOS_A_MILLI + (v % NANOS_A_MILLI != 0), (wide)INT64_MAX);
+	*out = negative ? -(int64_t)v : (int64_t)v;
+	return 0;
 }

@@ -30,4 +30,7 @@ int quantity_parse(const char *text, size_t n, struct quantity *out, struct hm_e
  * value are -HM_EINVAL. */
 int quantity_read(const struct cJSON *value, struct quantity *out, struct hm_err *e) HM_MUST_USE;
 
+/* The same in thousandths, as the API server counts CPU: rounded away from zero, up to INT64_MAX either way. */
+int quantity_read_milli(const struct cJSON *value, int64_t *out, struct hm_err *e) HM_MUST_USE;
+
 #endif

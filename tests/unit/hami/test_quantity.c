@@ -124,12 +124,52 @@ static void test_json(void **state)
 	}
 }
 
+static void test_milli(void **state)
+{
+	static const struct {
+		const char *json;
+		int64_t milli;
+	} amounts[] = {
+		{ "\"1500m\"", 1500 },
+		{ "\"0.1\"", 100 },
+		{ "\"1n\"", 1 },
+		{ "\"-1n\"", -1 },
+		{ "\"2.0005\"", 2001 },
+		{ "\"100u\"", 1 },
+		{ "\" 2k\"", 2000000 },
+		{ "\"1Ki\"", 1024000 },
+		{ "250", 250000 },
+		{ "null", 0 },
+		{ "\"9223372036854775807m\"", INT64_MAX },
+		{ "\"9223372036854776\"", INT64_MAX },
+		{ "\"-1E\"", -INT64_MAX },
+		{ "\"1e400\"", INT64_MAX },
+	};
+	struct hm_err e;
+	int64_t got;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(amounts); i++) {
+		hm_auto(cJSON) *v = NULL;
+
+		assert_int_equal(json_parse(amounts[i].json, strlen(amounts[i].json), &v, &e), 0);
+		assert_int_equal(quantity_read_milli(v, &got, &e), 0);
+		if (got != amounts[i].milli)
+			fail_msg("%s: %lld milli", amounts[i].json, (long long)got);
+	}
+	assert_int_equal(quantity_read_milli(&(struct cJSON) { .type = cJSON_True }, &got, &e), -HM_EINVAL);
+	assert_int_equal(quantity_read_milli(&(struct cJSON) { .type = cJSON_String, .valuestring = (char[]) { "1x" } },
+					     &got, &e),
+			 -HM_EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_taken),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_milli),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
