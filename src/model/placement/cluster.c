@@ -7,11 +7,14 @@
 #include "base/map.h"
 #include "core/check.h"
 #include "core/link.h"
+#include "model/placement/host_use.h"
 #include "model/placement/node_book.h"
 
 struct cluster {
-	struct map *books;    /* struct node_book by name; one lives while its node is there or it has holdings */
+	struct map
+		*books; /* struct node_book by name; one lives while its node is there or pods have something of it */
 	struct map *holdings; /* struct holding by pod UID */
+	struct host_uses *hosts;
 	struct quotas *quotas;
 	struct texts *texts;
 	struct link reserved; /* struct holding.of_reserved */
@@ -32,9 +35,10 @@ struct cluster *cluster_new(uint64_t memory_factor)
 	list_init(&c->reserved);
 	c->books = map_new();
 	c->holdings = map_new();
+	c->hosts = host_uses_new();
 	c->quotas = quotas_new(memory_factor);
 	c->texts = texts_new();
-	if (c->books == NULL || c->holdings == NULL || c->quotas == NULL || c->texts == NULL)
+	if (c->books == NULL || c->holdings == NULL || c->hosts == NULL || c->quotas == NULL || c->texts == NULL)
 		return NULL;
 	return HM_STEAL(c);
 }
@@ -49,6 +53,7 @@ void cluster_free(struct cluster *c)
 		return;
 	for (size_t at = 0; c->holdings != NULL && map_next(c->holdings, &at, NULL, &value);)
 		drop(c, value);
+	host_uses_free(c->hosts);
 	for (size_t at = 0; c->books != NULL && map_next(c->books, &at, NULL, &value);)
 		node_book_free(value);
 	map_free(c->holdings);
@@ -85,9 +90,10 @@ static struct node_book *open_book(struct cluster *c, const char *name)
 	return b;
 }
 
+/* Where nobody needs it any more; NULL is none. */
 static void close_book(struct cluster *c, struct node_book *b)
 {
-	if (b->state != NULL || b->holding_count > 0)
+	if (b == NULL || b->state != NULL || b->holding_count > 0 || b->host_users > 0)
 		return;
 	map_remove(c->books, b->name);
 	node_book_free(b);
@@ -153,21 +159,40 @@ void cluster_cordon_node(struct cluster *c, const char *name, const char *text)
 		node_state_cordon(b->state, text);
 }
 
-void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib)
-{
-	struct node_book *b = map_get(c->books, name);
-
-	if (b == NULL || b->state == NULL)
-		return;
-	b->state->cpu_milli = cpu_milli;
-	b->state->host_mib = host_mib;
-}
-
 const struct node_state *cluster_node(const struct cluster *c, const char *name)
 {
 	const struct node_book *b = map_get(c->books, name);
 
 	return b != NULL ? b->state : NULL;
+}
+
+/* ---- CPU and memory */
+
+void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib)
+{
+	struct node_book *b = map_get(c->books, name);
+
+	if (b != NULL)
+		node_book_set_host(b, (struct host_amount) { cpu_milli, host_mib });
+}
+
+static int take_host(struct cluster *c, const char *uid, const char *node, struct host_amount amount, bool promised,
+		     struct hm_err *e)
+{
+	struct node_book *b = open_book(c, node), *left;
+	int err;
+
+	if (b == NULL)
+		return hm_err_set(e, HM_ENOMEM, "node %s: out of memory", node);
+	err = host_uses_take(c->hosts, uid, &(struct host_use) { b, amount, promised }, &left, e);
+	close_book(c, err < 0 ? b : left);
+	return err;
+}
+
+int cluster_take_host(struct cluster *c, const char *uid, const char *node, int64_t cpu_milli, int64_t host_mib,
+		      struct hm_err *e)
+{
+	return take_host(c, uid, node, (struct host_amount) { cpu_milli, host_mib }, false, e);
 }
 
 /* ---- holdings */
@@ -263,6 +288,7 @@ int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *no
 		    uint64_t expires_ms, struct hm_err *e)
 {
 	const struct node_state *n = cluster_node(c, node);
+	int err;
 
 	if (n == NULL)
 		return hm_err_set(e, HM_ENOTFOUND, "node %s is not there", node);
@@ -279,20 +305,25 @@ int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *no
 			.at = s->at,
 		};
 	}
-	return cluster_hold(c,
-			    &(struct hold) {
-				    .uid = ask->uid,
-				    .name_space = ask->name_space,
-				    .name = ask->name,
-				    .node = node,
-				    .state = HOLD_RESERVED,
-				    .expires_ms = expires_ms,
-				    .asks = ask->containers,
-				    .ask_count = ask->count,
-				    .shares = c->scratch,
-				    .share_count = grant->count,
-			    },
-			    e);
+	err = cluster_hold(c,
+			   &(struct hold) {
+				   .uid = ask->uid,
+				   .name_space = ask->name_space,
+				   .name = ask->name,
+				   .node = node,
+				   .state = HOLD_RESERVED,
+				   .expires_ms = expires_ms,
+				   .asks = ask->containers,
+				   .ask_count = ask->count,
+				   .shares = c->scratch,
+				   .share_count = grant->count,
+			   },
+			   e);
+	if (err == 0)
+		err = take_host(c, ask->uid, node, (struct host_amount) { ask->cpu_milli, ask->host_mib }, true, e);
+	if (err == -HM_ENOMEM)
+		cluster_roll_back(c, ask->uid);
+	return err;
 }
 
 int cluster_confirm(struct cluster *c, const char *uid, const char *node, struct hm_err *e)
@@ -318,12 +349,20 @@ void cluster_bound(struct cluster *c, const char *uid)
 	h->bound_in = c->lists;
 }
 
+/* A promise. */
+static void take_back(struct cluster *c, struct holding *h)
+{
+	map_remove(c->holdings, h->uid);
+	close_book(c, host_uses_give(c->hosts, h->uid, true));
+	drop(c, h);
+}
+
 void cluster_roll_back(struct cluster *c, const char *uid)
 {
-	const struct holding *h = map_get(c->holdings, uid);
+	struct holding *h = map_get(c->holdings, uid);
 
 	if (h != NULL && is_promise(h))
-		cluster_release(c, uid);
+		take_back(c, h);
 }
 
 void cluster_seen(struct cluster *c, const char *uid)
@@ -334,13 +373,14 @@ void cluster_seen(struct cluster *c, const char *uid)
 		return;
 	h->told = !is_promise(h);
 	if (h->state == HOLD_RESERVED)
-		cluster_release(c, uid);
+		take_back(c, h);
 }
 
 void cluster_release(struct cluster *c, const char *uid)
 {
 	struct holding *h = map_remove(c->holdings, uid);
 
+	close_book(c, host_uses_give(c->hosts, uid, false));
 	if (h != NULL)
 		drop(c, h);
 }
@@ -369,8 +409,7 @@ size_t cluster_list_ended(struct cluster *c)
 		struct holding *h = value;
 		if (is_promise(h) || h->told || h->bound_in == c->lists)
 			continue;
-		map_remove(c->holdings, h->uid);
-		drop(c, h);
+		cluster_release(c, h->uid);
 		n++;
 	}
 	return n;
@@ -384,8 +423,7 @@ size_t cluster_expire(struct cluster *c, uint64_t now_ms)
 		struct holding *h = HM_CONTAINER(at, struct holding, of_reserved);
 		if (h->expires_ms > now_ms)
 			continue;
-		map_remove(c->holdings, h->uid);
-		drop(c, h);
+		take_back(c, h);
 		n++;
 	}
 	return n;

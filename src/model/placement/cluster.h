@@ -35,16 +35,26 @@ struct quotas *cluster_quotas(struct cluster *c);
 
 /* ---- nodes */
 
-/* The node's cards as they are now, new or changed; nothing of them is taken yet. -HM_ENOMEM leaves the node as it was;
- * take_node is freed then, too. */
+/* The node's cards, CPU and memory as they are now, new or changed; nothing of them is taken yet. -HM_ENOMEM leaves the
+ * node as it was; take_node is freed then, too. */
 int cluster_put_node(struct cluster *c, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
 /* Its holdings stay, and count again when it comes back. */
 void cluster_remove_node(struct cluster *c, const char *name);
 /* hami.io/device-cordon as it is now. */
 void cluster_cordon_node(struct cluster *c, const char *name, const char *text);
-/* Free CPU and memory of the node for pods to come; -1: not known. */
-void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib);
 const struct node_state *cluster_node(const struct cluster *c, const char *name); /* NULL where it is not there */
+
+/* ---- CPU and memory of nodes: nobody is refused for them here (kube-scheduler has seen to that), but policies look at
+ * what is left */
+
+/* All that the node has for pods; -1: not known. */
+void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib);
+
+/* The pod, with cards or without, is bound to the node and has so much of it, whatever it had before, until
+ * cluster_release. Amounts are at most HOST_MOST. -HM_ENOMEM changes nothing. */
+#define HOST_MOST ((int64_t)1 << 40)
+int cluster_take_host(struct cluster *c, const char *uid, const char *node, int64_t cpu_milli, int64_t host_mib,
+		      struct hm_err *e) HM_MUST_USE;
 
 /* ---- holdings */
 
@@ -53,7 +63,8 @@ const struct node_state *cluster_node(const struct cluster *c, const char *name)
  * bound; -HM_ENOMEM. Errors change nothing. */
 int cluster_hold(struct cluster *c, const struct hold *h, struct hm_err *e) HM_MUST_USE;
 
-/* HOLD_RESERVED for what fit_pod granted on that node; later, cluster_find gives it for the Binding's texts. */
+/* HOLD_RESERVED for what fit_pod granted on that node, and the CPU and memory that the pod asks for; later,
+ * cluster_find gives it for the Binding's texts. After -HM_ENOMEM nothing is reserved. */
 int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *node, const struct grant *grant,
 		    uint64_t expires_ms, struct hm_err *e) HM_MUST_USE;
 
@@ -71,7 +82,8 @@ void cluster_roll_back(struct cluster *c, const char *uid);
  * free. What it holds is another matter. */
 void cluster_seen(struct cluster *c, const char *uid);
 
-void cluster_release(struct cluster *c, const char *uid); /* harmless where it holds nothing */
+/* The pod has nothing any more, of cards or host; harmless where it had nothing. */
+void cluster_release(struct cluster *c, const char *uid);
 void cluster_end_init(struct cluster *c, const char *uid);
 
 /* Around a list of all pods, each of which is told by cluster_hold or cluster_seen, now or before: what

@@ -22,7 +22,7 @@ void node_book_free(struct node_book *b)
 {
 	if (b == NULL)
 		return;
-	CHECK(list_empty(&b->holdings));
+	CHECK(list_empty(&b->holdings) && b->host_users == 0);
 	node_state_free(b->state);
 	free(b->name);
 	free(b->cards);
@@ -228,6 +228,45 @@ void node_book_end_init(struct node_book *b, struct holding *h)
 		CHECK(apply(b, h, NULL) == 0);
 }
 
+/* ---- CPU and memory */
+
+/* More than all may be taken: pods that were bound by others, or a node that became smaller. */
+static int64_t rest_of(int64_t all, int64_t used)
+{
+	return all < 0 ? -1 : HM_MAX(all - used, 0);
+}
+
+static void show_host(struct node_book *b)
+{
+	if (b->state == NULL)
+		return;
+	b->state->cpu_milli = rest_of(b->host_all.cpu_milli, b->host_used.cpu_milli);
+	b->state->host_mib = rest_of(b->host_all.mib, b->host_used.mib);
+}
+
+void node_book_set_host(struct node_book *b, struct host_amount all)
+{
+	b->host_all = all;
+	show_host(b);
+}
+
+void node_book_take_host(struct node_book *b, struct host_amount used)
+{
+	b->host_users++;
+	b->host_used.cpu_milli += used.cpu_milli;
+	b->host_used.mib += used.mib;
+	show_host(b);
+}
+
+void node_book_give_host(struct node_book *b, struct host_amount used)
+{
+	CHECK(b->host_users > 0);
+	b->host_users--;
+	b->host_used.cpu_milli -= used.cpu_milli;
+	b->host_used.mib -= used.mib;
+	show_host(b);
+}
+
 /* ---- the node itself */
 
 static void find_cards(struct node_book *b)
@@ -260,6 +299,8 @@ int node_book_set_state(struct node_book *b, struct node_state *take_state, stru
 		return err;
 	}
 	node_state_free(old);
+	if (take_state != NULL)
+		node_book_set_host(b, (struct host_amount) { take_state->cpu_milli, take_state->host_mib });
 	return 0;
 }
 

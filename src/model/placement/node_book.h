@@ -6,7 +6,10 @@
  *   - MIG, where the record does not agree with the cards (an instance on a card that is not cut, a share without
  *     instance on one that is, an instance on an unknown card): nobody can tell what is free, so the card, or all of
  * the node's cards that are cut, are blocked while the holding lasts;
- *   - an unreadable holding: on each card the most that it could have there, and a card that is cut is blocked. */
+ *   - an unreadable holding: on each card the most that it could have there, and a card that is cut is blocked.
+ *
+ * CPU and memory of the node are kept beside: what it has and what its pods (host_use.h) have of it. What is left
+ * stands in the state, whichever that is. */
 #ifndef HM_MODEL_PLACEMENT_NODE_BOOK_H
 #define HM_MODEL_PLACEMENT_NODE_BOOK_H
 
@@ -26,6 +29,10 @@ struct held_card {
 	int card;        /* of the state; NODE_NO_CARD */
 };
 
+struct host_amount {
+	int64_t cpu_milli, mib;
+};
+
 struct node_book {
 	char *name;
 	struct node_state *state; /* owned; NULL while the node is not there */
@@ -35,10 +42,13 @@ struct node_book {
 	size_t card_count, card_cap;
 	struct card_hold *scratch; /* room for the largest holding's cards */
 	size_t scratch_cap;
+	struct host_amount host_all; /* -1: not known */
+	struct host_amount host_used;
+	size_t host_users;
 };
 
 struct node_book *node_book_new(const char *name); /* NULL where memory is short */
-void node_book_free(struct node_book *b);          /* without holdings */
+void node_book_free(struct node_book *b);          /* without holdings and users of the host */
 HM_DEFINE_AUTO(node_book, node_book_free);
 
 /* The holding becomes one of this node, shares[i] being of uuids[i].uuid, and counts. -HM_ENOMEM changes nothing. */
@@ -48,9 +58,15 @@ void node_book_remove(struct node_book *b, struct holding *h);
 /* Init containers are done: what they alone had is free. */
 void node_book_end_init(struct node_book *b, struct holding *h);
 
-/* The node's cards are these from now on (NULL: it is gone); nothing is taken of *take_state yet. -HM_ENOMEM changes
- * nothing; take_state is freed then, too. */
+/* The node's cards, CPU and memory are these from now on (NULL: it is gone); nothing is taken of *take_state yet.
+ * -HM_ENOMEM changes nothing; take_state is freed then, too. */
 int node_book_set_state(struct node_book *b, struct node_state *take_state, struct hm_err *e) HM_MUST_USE;
+
+/* CPU and memory of the node while its cards stay. */
+void node_book_set_host(struct node_book *b, struct host_amount all);
+/* A pod comes or goes. */
+void node_book_take_host(struct node_book *b, struct host_amount used);
+void node_book_give_host(struct node_book *b, struct host_amount used);
 
 /* A card that the holding has a share of is not there (nor is its node). */
 bool node_book_waits(const struct node_book *b, const struct holding *h);

@@ -82,9 +82,11 @@ struct node_state {
 	uint16_t (*slice_holders)[NODE_MIG_SLICES]; /* of each card; NULL: no MIG instance was ever taken */
 	int32_t *pair_scores;                       /* [a * count + b]; NULL: none known */
 	struct node_totals totals;
-	int64_t cpu_milli, host_mib; /* free CPU and memory of the node, the caller's to set; -1: not known */
-	bool late_binding;           /* its agent needs no node lock; the caller's to set */
-	struct texts *texts;         /* borrowed */
+	/* Free CPU and memory of the node; -1: not known. The caller's to set: all that the node has, until the cluster
+	 * knows its pods (cluster.h). */
+	int64_t cpu_milli, host_mib;
+	bool late_binding;   /* its agent needs no node lock; the caller's to set */
+	struct texts *texts; /* borrowed */
 };
 
 /* NULL where memory is short. `texts` outlives the node, and has the types of those cards that are there. */

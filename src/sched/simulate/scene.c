@@ -39,17 +39,15 @@ static int64_t less(int64_t amount, int64_t taken)
 }
 
 /* CPU and memory of the node go to the pod. */
-static void take_host(struct scene *s, const char *node, int64_t cpu_milli, int64_t host_mib)
+static void take_host(struct scene *s, const char *node, const struct pod_ask *ask)
 {
 	for (size_t i = 0; i < s->host_count; i++) {
 		struct scene_host *h = &s->hosts[i];
 
 		if (strcmp(h->node->name, node) != 0)
 			continue;
-		h->cpu_milli = less(h->cpu_milli, cpu_milli);
-		h->host_mib = less(h->host_mib, host_mib);
-		if (!s->blind)
-			cluster_set_host(s->cluster, node, h->cpu_milli, h->host_mib);
+		h->cpu_milli = less(h->cpu_milli, ask->cpu_milli);
+		h->host_mib = less(h->host_mib, ask->host_mib);
 		return;
 	}
 }
@@ -78,7 +76,7 @@ int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, st
 	rc = cluster_reserve(s->cluster, ask, out->node->name, out->grant, UINT64_MAX, e);
 	if (rc != 0)
 		return rc;
-	take_host(s, out->node->name, ask->cpu_milli, ask->host_mib);
+	take_host(s, out->node->name, ask);
 	return 1;
 }
 
