@@ -1,0 +1,63 @@
+"""The page that HAMi's scheduler gave of a cluster: ours of the same one has the same series, labels, values and help texts,
+or the difference is listed."""
+import json
+import re
+
+import pytest
+
+from golden_peer import Known, differences, recording
+from sched_peer import Cluster, Scheduler
+from waiting import wait_until
+
+NODE = "hami.io/vgpu-node"
+RECORDED = recording("metrics.jsonl.gz")
+
+
+def page(text, names):
+    """As tests/golden/make_metrics.py reads HAMi's."""
+    out = {}
+    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M):
+        if name in names:
+            out[f"{name}{{{','.join(sorted(labels.split(',')))}}}"] = float(value)
+    return out
+
+
+def alike(theirs, ours):
+    """Ours have six places."""
+    return isinstance(theirs, float) and isinstance(ours, float) and abs(theirs - ours) < 1e-6
+
+
+@pytest.fixture(params=RECORDED, ids=lambda r: r["name"])
+def recorded(request):
+    return request.param
+
+
+@pytest.fixture
+def text(build, tmp_path, recorded):
+    cluster, scheduler = Cluster(tmp_path), Scheduler(build, tmp_path)
+    for n in recorded["nodes"]:
+        cluster.api.put_tree("nodes", None, {"metadata": {"name": n["name"], "annotations": n["annotations"]},
+                                             "status": {"allocatable": n["allocatable"]}})
+    for i, hard in enumerate(recorded["quotas"]):
+        cluster.api.put_tree("resourcequotas", recorded["namespace"], {"metadata": {"name": f"q{i}"}, "spec": {"hard": hard}})
+    for p in recorded["pods"]:
+        cluster.api.put_tree("pods", recorded["namespace"], {**p, "spec": {
+            **p["spec"], **({"nodeName": p["metadata"]["annotations"][NODE]} if NODE in p["metadata"]["annotations"] else {})}})
+    (tmp_path / "device-config.yaml").write_text(json.dumps({"nvidia": recorded["nvidia"]}))
+    try:
+        scheduler.start(f"--kubeconfig={cluster.kubeconfig}", f"--device-config-file={tmp_path}/device-config.yaml",
+                        *recorded["flags"]).wait_ready()
+        return wait_until("the page", 20, lambda: scheduler.metrics())
+    finally:
+        scheduler.end()
+        cluster.api.down()
+
+
+def test_alike_or_listed(recorded, text):
+    known = Known("metrics")
+    known.entries = [e for e in known.entries if e["line"] == recorded["name"]]
+    helps = dict(re.findall(r"^# HELP (\w+) (.*)$", text, re.M))
+    theirs = {"series": recorded["series"], "help": recorded["helps"]}
+    ours = {"series": page(text, recorded["helps"]), "help": {k: v for k, v in helps.items() if k in recorded["helps"]}}
+    found = {path: pair for path, pair in differences(theirs, ours).items() if not alike(*pair)}
+    assert not known.unlisted(recorded["name"], found) + known.outdated()
