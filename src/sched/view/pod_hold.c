@@ -64,6 +64,35 @@ bool pod_init_is_done(const struct cJSON *pod)
 	return plain > 0;
 }
 
+static bool has_run(const struct cJSON *statuses)
+{
+	const struct cJSON *item;
+
+	cJSON_ArrayForEach(item, statuses)
+	{
+		const struct cJSON *state = pod_member(item, "state");
+
+		if (pod_member(state, "running") != NULL || pod_member(state, "terminated") != NULL ||
+		    pod_member(pod_member(item, "lastState"), "terminated") != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool pod_runs(const struct cJSON *pod)
+{
+	const struct cJSON *status = pod_member(pod, "status");
+
+	return has_run(pod_member(status, "initContainerStatuses")) || has_run(pod_member(status, "containerStatuses"));
+}
+
+bool pod_is_told(const struct cJSON *pod)
+{
+	const char *node = pod_text(pod_member(pod, "spec"), "nodeName"), *said = pod_annotation(pod, HAMI_POD_NODE);
+
+	return node != NULL && said != NULL && strcmp(node, said) == 0;
+}
+
 bool pod_is_terminating(const struct cJSON *pod)
 {
 	return pod_text(pod_member(pod, "metadata"), "deletionTimestamp") != NULL;
@@ -151,18 +180,30 @@ static int verify(const struct cJSON *pod, const struct pod_trust *trust, const 
 	return signature_verify(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), e);
 }
 
-static int read_texts(const struct cJSON *pod, struct pod_hold *h, struct hm_err *e)
+static int read_devices(const struct cJSON *pod, struct pod_hold *h, struct hm_err *e)
 {
 	int err = devices_text_parse(pod_annotation(pod, HAMI_POD_ALLOCATED), &h->devices, e);
 
 	if (err < 0)
 		return hm_err_wrap(e, HAMI_POD_ALLOCATED);
-	err = mig_text_parse(pod_annotation(pod, HAMI_POD_MIG_ALLOCATIONS), &h->mig, e);
-	if (err < 0)
-		return hm_err_wrap(e, HAMI_POD_MIG_ALLOCATIONS);
 	for (size_t i = 0; i < h->devices.share_count; i++)
 		if (h->devices.shares[i].memory_mib < 0 || h->devices.shares[i].cores < 0)
 			return hm_err_set(e, HM_EINVAL, HAMI_POD_ALLOCATED ": a negative amount");
+	return 0;
+}
+
+/* Without its records a share of a card that is cut blocks that card (node_book.h): the devices' text says which. */
+static int read_mig(const struct cJSON *pod, struct pod_hold *h, struct hm_err *e)
+{
+	struct hm_err why = { 0 };
+
+	if (mig_text_parse(pod_annotation(pod, HAMI_POD_MIG_ALLOCATIONS), &h->mig, &why) == 0)
+		return 0;
+	if (why.code == HM_ENOMEM)
+		return hm_err_set(e, HM_ENOMEM, "read a pod");
+	mig_allocations_fini(&h->mig);
+	hm_err_wrap(&why, HAMI_POD_MIG_ALLOCATIONS);
+	h->doubt = why;
 	return 0;
 }
 
@@ -178,41 +219,48 @@ static void doubt(struct pod_hold *h, const struct hm_err *why)
 static int read_held(const struct cJSON *pod, const struct pod_trust *trust, struct pod_hold *h, struct hm_err *e)
 {
 	struct hm_err why = { 0 };
+	bool unsigned_only;
 
 	if (verify(pod, trust, &h->hold, &why) < 0) {
 		if (why.code == HM_ENOMEM)
 			return hm_err_set(e, HM_ENOMEM, "read a pod");
+		unsigned_only = why.code == HM_ENOTFOUND;
 		hm_err_wrap(&why, "its placement is not signed by us");
 		h->doubt = why;
-		if (!trust->warn) {
+		if (!trust->warn || !unsigned_only) {
 			doubt(h, &why);
 			return 0;
 		}
 	}
-	if (read_texts(pod, h, &why) < 0) {
+	if (read_devices(pod, h, &why) < 0) {
 		if (why.code == HM_ENOMEM)
 			return hm_err_set(e, HM_ENOMEM, "read a pod");
 		doubt(h, &why);
 		return 0;
 	}
-	return add_shares(h, e);
+	if (read_mig(pod, h, e) < 0 || add_shares(h, e) < 0)
+		return -HM_ENOMEM;
+	if (h->hold.share_count == 0) {
+		hm_err_set(&why, HM_EINVAL, HAMI_POD_ALLOCATED ": names no card for a pod that asks for some");
+		doubt(h, &why);
+	}
+	return 0;
 }
 
 int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const struct pod_trust *trust,
 		  struct pod_hold *out, struct hm_err *e)
 {
 	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
-	const char *said = pod_annotation(pod, HAMI_POD_NODE);
-	struct hm_err own;
+	bool told = pod_is_told(pod);
+	struct hm_err why = { 0 };
 	int err;
 
-	e = e != NULL ? e : &own;
 	*out = (struct pod_hold) { 0 };
-	if (node == NULL || node[0] == '\0' || said == NULL || strcmp(node, said) != 0 || pod_has_ended(pod))
+	if (node == NULL || node[0] == '\0' || pod_has_ended(pod) || (!told && !pod_runs(pod)))
 		return 0;
-	err = pod_read_ask(pod, rules, &out->ask, e);
+	err = pod_read_ask(pod, rules, &out->ask, &why);
 	if (err == -HM_ENOMEM || err == -HM_EPROTO)
-		return err;
+		return hm_err_set(e, why.code, "%s", why.msg);
 	if (err == 0 && !pod_ask_any(&out->ask))
 		return 0;
 	out->holds = true;
@@ -226,7 +274,11 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		.asks = out->ask.containers,
 		.ask_count = out->ask.count,
 	};
-	if (err < 0)
-		out->doubt = *e;
-	return read_held(pod, trust, out, e);
+	out->doubt = why;
+	if (told)
+		return read_held(pod, trust, out, e);
+	hm_err_set(&why, HM_ENOTFOUND,
+		   "it runs with cards, and " HAMI_POD_NODE " does not say that they are of its node");
+	doubt(out, &why);
+	return 0;
 }

@@ -3,8 +3,10 @@
  * A pod holds only where it is bound to the node that its annotations name. Those were written by the scheduler's own
  * Binding; but whoever may create pods may write the same on a pod that is born bound. So where there are keys the text
  * must be signed, for this UID and node, or else the pod is counted as unreadable: as the most that its requests let it
- * hold on any card there. The same for a text that cannot be read. A pod that asks for nothing holds nothing, whatever
- * its annotations say: no agent gives it anything. Pure but for the keys. */
+ * hold on any card there. The same for a text that cannot be read, and for a pod whose containers have run although
+ * nothing says which cards they have: somebody took that off. Of MIG records that cannot be read only the cards are
+ * known, and they are blocked. A pod that asks for nothing holds nothing, whatever its annotations say: no agent gives
+ * it anything. Pure but for the keys. */
 #ifndef HM_SCHED_VIEW_POD_HOLD_H
 #define HM_SCHED_VIEW_POD_HOLD_H
 
@@ -20,14 +22,13 @@
 
 struct pod_trust {
 	const struct signature_keys *keys; /* NULL: none are configured, every text is believed */
-	bool warn; /* while moving to signatures: a text that does not verify is believed, and `doubt` says why not to
-		    */
+	bool warn; /* while moving to signatures: a text without one is believed, and `doubt` says so */
 };
 
 struct pod_hold {
 	struct hold hold;    /* for cluster_hold; borrows from the tree and from what follows */
 	bool holds;          /* false: nothing, and `hold` says nothing */
-	struct hm_err doubt; /* code 0: none; else why the text is not believed or cannot be read */
+	struct hm_err doubt; /* code 0: none; else what is not believed or cannot be read */
 	/* owned: */
 	struct pod_ask ask;
 	struct pod_devices devices;
@@ -52,6 +53,10 @@ static inline void pod_hold_auto_fini(struct pod_hold *h)
 bool pod_has_ended(const struct cJSON *pod);
 /* Every init container but sidecars has ended with 0, and there is one. */
 bool pod_init_is_done(const struct cJSON *pod);
+/* One of its containers runs, or has run. */
+bool pod_runs(const struct cJSON *pod);
+/* It is bound to the node that its annotations name. */
+bool pod_is_told(const struct cJSON *pod);
 /* It has a deletionTimestamp: it holds until it is gone. */
 bool pod_is_terminating(const struct cJSON *pod);
 

@@ -84,25 +84,37 @@ enum ask_kind pod_kind_of(const struct cJSON *tree, bool init)
 	return restart != NULL && strcmp(restart, "Always") == 0 ? ASK_SIDECAR : ASK_INIT;
 }
 
+static struct card_ask most_of(enum ask_kind kind)
+{
+	return (struct card_ask) { .kind = kind, .count = 1, .percent = 100, .cores = 100 };
+}
+
+/* Of what cannot be read *why is the first. 0 or -HM_ENOMEM. */
 static int read_list(const struct cJSON *list, bool init, const struct pod_rules *rules, struct pod_ask *out,
-		     struct hm_err *e)
+		     struct hm_err *why)
 {
 	const struct cJSON *item;
-	struct card_ask ask;
-	int err;
 
 	cJSON_ArrayForEach(item, list)
 	{
 		const char *name = pod_text(item, "name");
+		enum ask_kind kind = pod_kind_of(item, init);
+		bool over = out->count >= POD_READ_MAX_CONTAINERS;
+		struct hm_err e = { 0 };
+		struct card_ask ask;
 
-		if (out->count >= POD_READ_MAX_CONTAINERS)
-			return hm_err_set(e, HM_ELIMIT, "more than %d containers", (int)POD_READ_MAX_CONTAINERS);
-		err = read_container(item, pod_kind_of(item, init), rules, &ask, e);
-		if (err < 0)
-			return hm_err_wrap(e, "container %.63s", name != NULL ? name : "without a name");
-		err = pod_ask_add(out, &ask, e);
-		if (err < 0)
-			return err;
+		if (over)
+			hm_err_set(&e, HM_ELIMIT, "more than %d containers", (int)POD_READ_MAX_CONTAINERS);
+		else if (read_container(item, kind, rules, &ask, &e) < 0)
+			hm_err_wrap(&e, "container %.63s", name != NULL ? name : "without a name");
+		if (e.code != 0)
+			ask = most_of(kind);
+		if (e.code != 0 && why->code == 0)
+			*why = e;
+		if (pod_ask_add(out, &ask, NULL) < 0)
+			return -HM_ENOMEM;
+		if (over)
+			return 0;
 	}
 	return 0;
 }
@@ -137,10 +149,8 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 {
 	const struct cJSON *meta = pod_member(pod, "metadata"), *spec = pod_member(pod, "spec");
 	const struct cJSON *init = pod_member(spec, "initContainers"), *apps = pod_member(spec, "containers");
-	struct hm_err own;
-	int err;
+	struct hm_err why = { 0 };
 
-	e = e != NULL ? e : &own;
 	*out = (struct pod_ask) { .uid = or_empty(pod_text(meta, "uid")),
 				  .name_space = or_empty(pod_text(meta, "namespace")),
 				  .name = or_empty(pod_text(meta, "name")) };
@@ -150,6 +160,9 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 	    (apps != NULL && !cJSON_IsNull(apps) && !cJSON_IsArray(apps)))
 		return hm_err_set(e, HM_EPROTO, "no pod: its containers are no list");
 	read_wishes(pod_member(meta, "annotations"), &out->wishes);
-	err = read_list(init, true, rules, out, e);
-	return err < 0 ? err : read_list(apps, false, rules, out, e);
+	if (read_list(init, true, rules, out, &why) < 0 || read_list(apps, false, rules, out, &why) < 0)
+		return hm_err_set(e, HM_ENOMEM, "read a pod");
+	if (why.code != 0 && e != NULL)
+		*e = why;
+	return -why.code;
 }

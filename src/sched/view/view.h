@@ -3,7 +3,8 @@
  *
  *     Node            node_read.h; cordoned and uncordoned at once
  *     Pod             pod_hold.h; those that have ended are not even sent to us. A pod that is bound holds until it is
- *                     gone or has ended, whatever becomes of its annotations
+ *                     gone or has ended, whatever becomes of its annotations; the same if they are gone when we begin
+ *                     and it runs
  *     ResourceQuota   spec.hard's limits.<memory> and limits.<cores>
  *
  * Promises (HOLD_RESERVED, HOLD_BINDING) are others' to make and take back; but a pod that is gone holds nothing. */

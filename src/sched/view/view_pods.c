@@ -42,25 +42,6 @@ static void doubt(struct view *v, struct pod_row *row, const struct kube_object 
 		kube_events_tell(v->config.events, &about, "Warning", "PlacementDoubted", str_text(&text));
 }
 
-static int take_hold(struct view *v, struct pod_row *row, const struct kube_object *o, struct hm_err *e)
-{
-	hm_auto_pod_hold h = { 0 };
-	int err = pod_hold_read(o->tree, &v->config.pods, &v->config.trust, &h, e);
-
-	if (err < 0 || !h.holds)
-		return err == -HM_ENOMEM ? err : 0;
-	err = cluster_hold(v->config.cluster, &h.hold, e);
-	if (err == -HM_EINVAL) {
-		h.doubt = *e;
-		h.hold.unreadable = true;
-		h.hold.share_count = 0;
-		err = cluster_hold(v->config.cluster, &h.hold, e);
-	}
-	if (err == 0)
-		doubt(v, row, o, &h);
-	return err;
-}
-
 static void release(struct view *v, const char *uid)
 {
 	struct pod_row *row = map_remove(v->pods, uid);
@@ -85,28 +66,52 @@ static struct pod_row *row_of(struct view *v, const char *uid)
 	return row;
 }
 
-/* Most pods have nothing to do with us: they are passed over without a trace. */
+/* Where the node has no cards of ours, a pod that nobody told of may have another plugin's: it is held, in case they
+ * come, and not talked of. */
+static int take_hold(struct view *v, const struct kube_object *o, uint64_t print, struct hm_err *e)
+{
+	hm_auto_pod_hold h = { 0 };
+	int err = pod_hold_read(o->tree, &v->config.pods, &v->config.trust, &h, e);
+	struct pod_row *row;
+
+	if (err < 0 || !h.holds)
+		return err == -HM_ENOMEM ? err : 0;
+	row = row_of(v, o->uid);
+	if (row == NULL)
+		return hm_err_set(e, HM_ENOMEM, "%s: out of memory", o->key);
+	err = cluster_hold(v->config.cluster, &h.hold, e);
+	if (err == -HM_EINVAL) {
+		h.doubt = *e;
+		h.hold.unreadable = true;
+		h.hold.share_count = 0;
+		err = cluster_hold(v->config.cluster, &h.hold, e);
+	}
+	if (err < 0)
+		return err;
+	row->print = print;
+	if (pod_is_told(o->tree) || cluster_node(v->config.cluster, h.hold.node) != NULL)
+		doubt(v, row, o, &h);
+	return 0;
+}
+
+/* Most pods have nothing to do with us: they are passed over without a trace. Of a pod that we know to hold cards, what
+ * is no longer said is still so. */
 static void take_pod(struct view *v, const struct kube_object *o)
 {
 	const char *node = pod_text(pod_member(o->tree, "spec"), "nodeName");
-	struct pod_row *row;
+	const struct pod_row *row;
 	uint64_t print;
 	struct hm_err e = { 0 };
 
 	if (node == NULL || node[0] == '\0')
 		return;
 	cluster_seen(v->config.cluster, o->uid);
-	if (pod_annotation(o->tree, HAMI_POD_NODE) == NULL)
+	if (!pod_is_told(o->tree) && (!pod_runs(o->tree) || cluster_find(v->config.cluster, o->uid) != NULL))
 		return;
 	print = print_of(o->tree);
-	row = row_of(v, o->uid);
-	if (row != NULL && row->print == print)
-		return;
-	if (row == NULL || take_hold(v, row, o, &e) < 0) {
+	row = map_get(v->pods, o->uid);
+	if ((row == NULL || row->print != print) && take_hold(v, o, print, &e) < 0)
 		view_missed(v, VIEW_PODS, o->key);
-		return;
-	}
-	row->print = print;
 }
 
 /* ---- told */

@@ -17,7 +17,8 @@
 #define POD_OF(meta, annotations, spec, status)                                                                        \
 	"{'metadata':{'name':'p','namespace':'ns','uid':'" POD_UID "'" meta ",'annotations':{" annotations             \
 	"}},'spec':{" spec "},'status':{" status "}}"
-#define BOUND(annotations, spec) POD_OF("", annotations, "'nodeName':'node-1'," spec, "'phase':'Running'")
+#define RUN(annotations, spec, status) POD_OF("", annotations, "'nodeName':'node-1'," spec, status)
+#define BOUND(annotations, spec) RUN(annotations, spec, "'phase':'Running'")
 
 static const struct pod_rules rules = {
 	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 1, 0, 0 },
@@ -40,6 +41,14 @@ static void who_holds(void **state)
 		{ POD_OF("", ONE, "'nodeName':'node-2'," APP, "'phase':'Running'"), false },
 		{ BOUND(TEXT("GPU-a,NVIDIA,3000,30:;"), APP), false },
 		{ BOUND("", APP), false },
+		/* Nothing is said, or something else, and it runs: they were given to it. */
+		{ RUN("", APP, "'containerStatuses':[{'name':'a','state':{'waiting':{}}}]"), false },
+		{ RUN("", APP, "'containerStatuses':[{'name':'a','state':{'running':{}}}]"), true },
+		{ RUN("", APP, "'initContainerStatuses':[{'name':'i','state':{'terminated':{}}}]"), true },
+		{ RUN("", APP, "'containerStatuses':[{},{'lastState':{'terminated':{}},'state':{'waiting':{}}}]"),
+		  true },
+		{ RUN("'hami.io/vgpu-node':'node-2'", APP, "'containerStatuses':[{'state':{'running':{}}}]"), true },
+		{ RUN("", "'containers':[{'name':'a'}]", "'containerStatuses':[{'state':{'running':{}}}]"), false },
 		/* Its author wrote annotations and asks for nothing: no agent gives it anything. */
 		{ BOUND(ONE, "'containers':[{'name':'a'}]"), false },
 	};
@@ -52,7 +61,14 @@ static void who_holds(void **state)
 		assert_int_equal(pod_hold_read(pod, &rules, &anyone, &h, &e), 0);
 		if (h.holds != rows[i].holds)
 			fail_msg("row %zu", i);
-		assert_int_equal(h.doubt.code, 0);
+		if (strstr(rows[i].pod, "Statuses") == NULL) {
+			assert_int_equal(h.doubt.code, 0);
+		} else if (h.holds) {
+			assert_string_equal(h.doubt.msg, "it runs with cards, and hami.io/vgpu-node does not say that "
+							 "they are of its node");
+			assert_true(h.hold.unreadable);
+			assert_int_equal(h.hold.asks[0].memory_mib, 3000);
+		}
 	}
 }
 
@@ -146,7 +162,8 @@ static void what_cannot_be_read_is_doubted(void **state)
 		{ NODE "," TEXT("GPU-a,NVIDIA,x,0:;"), "hami.io/vgpu-devices-allocated: " },
 		{ NODE "," TEXT("GPU-a,NVIDIA,-5,0:;"), "hami.io/vgpu-devices-allocated: a negative amount" },
 		{ NODE "," TEXT("GPU-a,3:;"), "hami.io/vgpu-devices-allocated: " },
-		{ ONE ",'hami.io/vgpu-mig-allocations':'{'", "hami.io/vgpu-mig-allocations: " },
+		{ NODE "," TEXT(""), "hami.io/vgpu-devices-allocated: names no card for a pod that asks for some" },
+		{ NODE "," TEXT(";;"), "hami.io/vgpu-devices-allocated: names no card for a pod that asks for some" },
 	};
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
@@ -164,6 +181,61 @@ static void what_cannot_be_read_is_doubted(void **state)
 		assert_int_equal(h.hold.asks[0].memory_mib, 3000);
 		assert_memory_equal(h.doubt.msg, rows[i].doubt, strlen(rows[i].doubt));
 	}
+}
+
+/* Of what cannot be read among the requests a whole card is counted, whatever else the pod asks for. */
+static void requests_that_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *annotations;
+		bool unreadable;
+	} rows[] = {
+		{ ONE, false },
+		{ NODE "," TEXT(""), true },
+		{ NODE "," TEXT(";"), true },
+		{ NODE, true },
+	};
+	static const struct card_ask want[] = {
+		{ ASK_INIT, 1, 0, 100, 100 },
+		{ ASK_APP, 1, 3000, 0, 0 },
+		{ ASK_APP, 1, 0, 100, 100 },
+	};
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str text = { 0 };
+		hm_auto_pod_hold h = { 0 };
+
+		str_addf(&text,
+			 BOUND("%s", "'initContainers':[{'name':'i','resources':{'limits':{'nvidia.com/gpu':'x'}}}],"
+				     "'containers':[{'name':'a'," GPU(
+					     1) "},{'name':'b','resources':{'limits':{"
+						"'nvidia.com/gpu':'1','nvidia.com/gpumem':'3e9'}}}]"),
+			 rows[i].annotations);
+		hm_auto(cJSON) *pod = json_of(str_text(&text));
+
+		assert_int_equal(pod_hold_read(pod, &rules, &anyone, &h, NULL), 0);
+		assert_true(h.holds);
+		assert_int_equal(h.hold.unreadable, rows[i].unreadable);
+		assert_int_not_equal(h.doubt.code, 0);
+		assert_int_equal(h.hold.ask_count, HM_COUNT(want));
+		for (size_t k = 0; k < HM_COUNT(want); k++)
+			assert_memory_equal(&h.hold.asks[k], &want[k], sizeof want[k]);
+	}
+}
+
+/* The cards are known: on those that are cut, nothing else can be. */
+static void mig_records_that_cannot_be_read(void **state)
+{
+	hm_auto(cJSON) *pod = json_of(BOUND(ONE ",'hami.io/vgpu-mig-allocations':'{'", APP));
+	hm_auto_pod_hold h = { 0 };
+
+	(void)state;
+	assert_int_equal(pod_hold_read(pod, &rules, &anyone, &h, NULL), 0);
+	assert_memory_equal(h.doubt.msg, "hami.io/vgpu-mig-allocations: ", 30);
+	assert_false(h.hold.unreadable);
+	assert_int_equal(h.hold.share_count, 1);
+	check_share(&h.hold.shares[0], 0, "GPU-a", 3000, 30);
+	assert_int_equal(h.hold.shares[0].at.size, 0);
 }
 
 static void init_containers_that_are_done(void **state)
@@ -205,12 +277,15 @@ static void only_what_is_signed_is_believed(void **state)
 {
 	static const struct {
 		const char *annotations;
-		bool believed;
+		bool believed, by_warn;
 	} rows[] = {
-		{ ONE "," SIGNED, true },
-		{ ONE, false },
-		{ NODE "," TEXT("GPU-a,NVIDIA,3001,30:;") "," SIGNED, false },
-		{ ONE ",'hami.io/vgpu-mig-allocations':'[" RECORD(0, 0, "GPU-a", 2) "]'," SIGNED, false },
+		{ ONE "," SIGNED, true, true },
+		{ ONE, false, true }, /* of before the first key */
+		{ ONE ",'hami.io/vgpu-signature':''", false, true },
+		{ ONE ",'hami.io/vgpu-signature':'v1.x'", false, false },
+		{ ONE ",'hami.io/vgpu-signature':'v1.2025-01." PLAIN_BY_1 "'", false, false },
+		{ NODE "," TEXT("GPU-a,NVIDIA,3001,30:;") "," SIGNED, false, false },
+		{ ONE ",'hami.io/vgpu-mig-allocations':'[" RECORD(0, 0, "GPU-a", 2) "]'," SIGNED, false, false },
 	};
 	hm_auto(signature_keys) *keys = NULL;
 	struct hm_err e;
@@ -234,7 +309,8 @@ static void only_what_is_signed_is_believed(void **state)
 		if (!rows[i].believed)
 			assert_non_null(strstr(h.doubt.msg, "its placement is not signed by us: "));
 		assert_int_equal(pod_hold_read(pod, &rules, &moving, &other, &e), 0);
-		assert_false(other.hold.unreadable);
+		if (other.hold.unreadable == rows[i].by_warn)
+			fail_msg("row %zu: %s", i, other.doubt.msg);
 		assert_int_equal(other.doubt.code != 0, !rows[i].believed);
 	}
 }
@@ -262,6 +338,8 @@ int main(void)
 		cmocka_unit_test(too_many_entries),
 		cmocka_unit_test(mig_instances),
 		cmocka_unit_test(what_cannot_be_read_is_doubted),
+		cmocka_unit_test(requests_that_cannot_be_read),
+		cmocka_unit_test(mig_records_that_cannot_be_read),
 		cmocka_unit_test(init_containers_that_are_done),
 		cmocka_unit_test_setup_teardown(only_what_is_signed_is_believed, temp_setup, temp_teardown),
 		cmocka_unit_test(memory_runs_out),
