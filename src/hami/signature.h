@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 #include "core/cleanup.h"
@@ -42,6 +43,9 @@ HM_DEFINE_AUTO(signature_keys, signature_keys_free);
  * use. 1: other keys now, 0: no change; negative: cannot be read, the keys stay as they were. */
 int signature_keys_refresh(struct signature_keys *k, struct hm_err *e) HM_MUST_USE;
 size_t signature_keys_count(const struct signature_keys *k);
+/* Another number for each set of keys: for who must look again at what was not believed. */
+uint64_t signature_keys_version(const struct signature_keys *k);
+bool signature_keys_can_sign(const struct signature_keys *k);
 /* A key file has been there since the folder was opened, be it one that cannot be read: from then on what is not signed
  * is not to be trusted, also when the folder is empty again. */
 bool signature_keys_are_wanted(const struct signature_keys *k);

@@ -26,6 +26,7 @@ struct signature_keys {
 	struct sight seen;
 	struct signature_key keys[SIGNATURE_MAX_KEYS]; /* sorted by id */
 	size_t count;
+	uint64_t version;
 	bool wanted;
 };
 
@@ -165,6 +166,7 @@ int signature_keys_refresh(struct signature_keys *k, struct hm_err *e)
 	clear(k);
 	memcpy(k->keys, fresh->keys, sizeof k->keys);
 	k->count = fresh->count;
+	k->version++;
 	k->wanted |= k->count > 0 || now.files > 0;
 	fresh->count = 0;
 	k->seen = now; /* not what was seen while reading: a file that changed meanwhile is read again */
@@ -190,6 +192,16 @@ int signature_keys_open(const char *dir, struct signature_keys **out, struct hm_
 size_t signature_keys_count(const struct signature_keys *k)
 {
 	return k->count;
+}
+
+uint64_t signature_keys_version(const struct signature_keys *k)
+{
+	return k->version;
+}
+
+bool signature_keys_can_sign(const struct signature_keys *k)
+{
+	return signature_keys_newest(k) != NULL;
 }
 
 bool signature_keys_are_wanted(const struct signature_keys *k)

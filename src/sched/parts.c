@@ -12,6 +12,14 @@
 
 enum { EXPIRE_MS = 1000, CUT_TOLD_MS = 3600 * 1000 };
 
+/* A Secret that is gone or misnamed must not end in placements that nobody signs and everybody believes. */
+static const char NO_KEY[] = "--signature-keys names a folder without a key to sign with";
+
+static bool warns(const struct parts *p)
+{
+	return strcmp(p->options->signature, "warn") == 0;
+}
+
 /* ---- the API server */
 
 /* per_second 0: none of our own rate. */
@@ -74,7 +82,7 @@ static int make_view(struct parts *p, struct hm_err *e)
 		.events = p->events,
 		.pods = pod_rules_of(p->options->device),
 		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
-		.trust = { p->keys, strcmp(p->options->signature, "warn") == 0 },
+		.trust = { p->keys, warns(p) },
 		.synced = on_synced,
 		.arg = p,
 	};
@@ -97,8 +105,9 @@ static int open_keys(struct parts *p, struct hm_err *e)
 		return 0;
 	if (signature_keys_open(dir, &p->keys, e) < 0)
 		return hm_err_wrap(e, "--signature-keys");
-	if (!signature_keys_are_wanted(p->keys))
-		log_warn("no key is there yet: nothing is signed", KV("folder", dir));
+	p->keys_version = signature_keys_version(p->keys);
+	if (!signature_keys_can_sign(p->keys))
+		log_warn(warns(p) ? "no key is there yet: nothing is signed" : NO_KEY, KV("folder", dir));
 	return 0;
 }
 
@@ -263,16 +272,28 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 	return admission_new(&admission, &p->admission, e);
 }
 
+/* Each binding may have read them anew, too. */
+static void look_at_keys(struct parts *p)
+{
+	struct hm_err e;
+
+	if (p->keys == NULL)
+		return;
+	if (signature_keys_refresh(p->keys, &e) < 0)
+		log_v(2, "signature keys", KV_ERR(&e));
+	if (signature_keys_version(p->keys) != p->keys_version)
+		view_keys_changed(p->view);
+	p->keys_version = signature_keys_version(p->keys);
+}
+
 static void on_expire(void *arg)
 {
 	struct parts *p = arg;
 	size_t n = cluster_expire(p->cluster, loop_now_ms(p->loop));
-	struct hm_err e;
 
 	if (n > 0)
 		log_v(2, "promises that nobody kept are taken back", KV_U64("pods", n));
-	if (p->keys != NULL && signature_keys_refresh(p->keys, &e) < 0)
-		log_v(2, "signature keys", KV_ERR(&e));
+	look_at_keys(p);
 	loop_timer_arm(p->expire, EXPIRE_MS);
 }
 
@@ -317,6 +338,8 @@ const char *parts_barred(const struct parts *p)
 
 	if (unknown != NULL)
 		return unknown;
+	if (p->keys != NULL && !warns(p) && !signature_keys_can_sign(p->keys))
+		return NO_KEY;
 	if (!lead_is_ours(p->lead))
 		return "this replica does not lead";
 	return takeover_is_done(p->takeover) ? NULL : "the new leader does not know yet what the last one has bound";

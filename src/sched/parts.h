@@ -31,6 +31,7 @@ struct parts {
 	struct placer *placer;
 	struct view *view;
 	struct signature_keys *keys; /* NULL: nothing is signed */
+	uint64_t keys_version;       /* that the view knows */
 	struct binder *binder;
 	struct kube_client *lead_client; /* NULL: we always lead */
 	struct lead *lead;

@@ -167,6 +167,7 @@ static int make_metrics(struct scheduler *s, struct hm_err *e)
 							.filter = s->parts.filter,
 							.binder = s->parts.binder,
 							.view = s->parts.view,
+							.keys = s->parts.keys,
 							.client = s->parts.client,
 							.device = s->options->device,
 							.old_names = s->options->legacy_metrics,

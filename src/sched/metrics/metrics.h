@@ -25,6 +25,7 @@ struct metrics_sources {
 	const struct filter *filter;
 	const struct binder *binder;
 	const struct view *view;
+	const struct signature_keys *keys; /* NULL: nothing is signed */
 	const struct kube_client *client;
 	const struct device_config *device;
 	bool old_names;             /* --legacy-metrics */

@@ -41,6 +41,10 @@ static void add_view(const struct metrics_sources *s, struct str *out)
 		    RESULTS({ "all", view.nodes }, { "with-cards", view.nodes_with_cards }));
 	prom_add(out, metrics_begin(out, METRIC_HOLDINGS), NULL, cluster_holding_count(s->cluster));
 	prom_add(out, metrics_begin(out, METRIC_DOUBTED), NULL, view.doubted);
+	prom_add(out, metrics_begin(out, METRIC_SIGNS), NULL, s->keys != NULL && signature_keys_can_sign(s->keys));
+	add_results(out, METRIC_WATCH_SILENT, "object",
+		    RESULTS({ "nodes", view.silent_ms.nodes / 1000 }, { "pods", view.silent_ms.pods / 1000 },
+			    { "quotas", view.silent_ms.quotas / 1000 }));
 	prom_add(out, metrics_begin(out, METRIC_WATCH_FAILURES), NULL, view.failures);
 }
 

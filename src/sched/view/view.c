@@ -67,6 +67,14 @@ static void on_again(void *arg)
 	}
 }
 
+void view_keys_changed(struct view *v)
+{
+	if (v->doubted == 0)
+		return;
+	view_pods_doubt_again(v);
+	kube_reflector_relist(v->parts[VIEW_PODS].list);
+}
+
 /* ---- the fence */
 
 static void forget_fence(struct view *v)
@@ -166,6 +174,7 @@ int view_new(const struct view_config *config, struct view **out, struct hm_err 
 	if (v == NULL)
 		return hm_err_set(e, HM_ENOMEM, "view: out of memory");
 	v->config = *config;
+	v->began_ms = loop_now_ms(kube_client_loop(config->client));
 	v->pods = map_new();
 	v->nodes = map_new();
 	if (v->pods == NULL || v->nodes == NULL)
@@ -200,6 +209,8 @@ void view_free(struct view *v)
 void view_stats(const struct view *v, struct view_stats *out)
 {
 	struct kube_reflector_state state;
+	uint64_t now_ms = loop_now_ms(kube_client_loop(v->config.client));
+	uint64_t *const silent[] = { &out->silent_ms.nodes, &out->silent_ms.pods, &out->silent_ms.quotas };
 
 	*out = (struct view_stats) { .nodes = map_count(v->nodes),
 				     .nodes_with_cards = v->with_cards,
@@ -208,6 +219,7 @@ void view_stats(const struct view *v, struct view_stats *out)
 	for (size_t i = 0; i < VIEW_KINDS; i++) {
 		kube_reflector_state(v->parts[i].list, &state);
 		out->failures += state.failures;
+		*silent[i] = now_ms - HM_MAX(state.good_at_ms, v->began_ms);
 		if (i == VIEW_PODS)
 			out->pods_told = state.objects;
 	}

@@ -47,6 +47,9 @@ bool view_is_synced(const struct view *v);
 /* NULL: what is known is good to place pods by; else why not. Not what leads or writes elsewhere: only this view. */
 const char *view_barred(const struct view *v);
 
+/* pod_trust's keys are others now: pods that were doubted are looked at once more, soon. */
+void view_keys_changed(struct view *v);
+
 /* What is known of a node besides its cards. */
 struct view_node {
 	const char *name, *uid, *resource_version;
@@ -71,6 +74,10 @@ struct view_stats {
 	uint64_t doubted;  /* pods whose text is not believed, now */
 	uint64_t unread;   /* objects that could not be taken, memory was short: all are listed anew until they are */
 	uint64_t failures; /* of lists and watches */
+	/* Since the API server last said something of them, a bookmark at least: it does so each minute. */
+	struct {
+		uint64_t nodes, pods, quotas;
+	} silent_ms;
 };
 void view_stats(const struct view *v, struct view_stats *out);
 

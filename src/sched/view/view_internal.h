@@ -10,7 +10,7 @@
 
 /* Of a pod that holds something. */
 struct pod_row {
-	uint64_t print; /* of all that pod_hold_read took from it */
+	uint64_t print; /* of all that pod_hold_read took from it; 0: it is to be read again */
 	bool doubted;   /* an event was told */
 };
 
@@ -36,7 +36,7 @@ struct view {
 	struct map *nodes; /* by name, struct node_row */
 	bool told;
 	char *memory_limit, *cores_limit; /* "limits.nvidia.com/gpumem"; NULL: no such resource */
-	uint64_t doubted, unread;
+	uint64_t doubted, unread, began_ms;
 	size_t with_cards;
 	struct {
 		char *pod_key, *key, *mark; /* owned; NULL: nobody waits for a mark */
@@ -51,6 +51,7 @@ void view_synced(struct view *v, enum view_kind kind); /* told when all are */
 /* Nothing of the object counts until all of its kind are listed anew, soon; nothing is placed before. */
 void view_missed(struct view *v, enum view_kind kind, const char *key);
 void view_listed(struct view *v, enum view_kind kind); /* a list has ended */
+void view_pods_doubt_again(struct view *v);
 /* The pod that is waited for bears the mark. */
 void view_fence_seen(struct view *v);
 

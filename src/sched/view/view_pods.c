@@ -114,6 +114,18 @@ static void take_pod(struct view *v, const struct kube_object *o)
 		view_missed(v, VIEW_PODS, o->key);
 }
 
+void view_pods_doubt_again(struct view *v)
+{
+	size_t at = 0;
+	void *value;
+
+	while (map_next(v->pods, &at, NULL, &value)) {
+		struct pod_row *row = value;
+		if (row->doubted)
+			row->print = 0;
+	}
+}
+
 /* ---- told */
 
 static void on_changed(void *arg, const struct kube_object *o)

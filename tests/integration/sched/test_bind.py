@@ -105,6 +105,24 @@ def test_signed(cell, short_tmp):
     assert "not signed by us" in event["message"] and event["involvedObject"]["name"] == "forged"
 
 
+def test_without_a_key_nothing_is_placed(cell, scheduler, short_tmp):
+    """A Secret that is gone or misnamed does not turn signatures off."""
+    (short_tmp / "keys").mkdir()
+    cell.node("n1")
+    cell.pod("forged", spec={**pod("forged", **gpu(1000))["spec"], "nodeName": "n1"}, metadata={"name": "forged", "annotations": {
+        "hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-n1-0,NVIDIA,1,0:;"}})
+    cell.start(f"--signature-keys={short_tmp / 'keys'}")
+    assert scheduler.metric("hami_scheduler_doubted_pods") == 1
+    answer = cell.filter(cell.pod("a"), "n1")
+    assert answer["Error"] == "--signature-keys names a folder without a key to sign with"
+    assert (scheduler.metric("hami_scheduler_signs"), scheduler.metric("hami_scheduler_decides")) == (0, 0)
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(short_tmp / "keys/2026-11")], check=True)
+    wait_until("the key is seen", 30, lambda: cell.filter(cell.pod("b"), "n1")["NodeNames"] == ["n1"])
+    assert (scheduler.metric("hami_scheduler_signs"), scheduler.metric("hami_scheduler_decides")) == (1, 1)
+    assert scheduler.metric("hami_scheduler_watch_silent_seconds", object="pods") < 60
+    assert scheduler.metric("hami_scheduler_doubted_pods") == 1
+
+
 def test_another_pod_of_that_name(cell):
     cell.node("n1")
     cell.start()

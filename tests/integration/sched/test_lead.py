@@ -1,8 +1,10 @@
 """Several replicas: one decides at a time, and the next knows what the last one bound."""
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -128,3 +130,20 @@ def test_kube_schedulers_lease(replicas, cluster):
     wait_until("another's", 30, lambda: not replicas.leads(it))
     assert place(cluster, it, "b", 1) == NOT_LEADING[0]
     assert [r for r in cluster.api.requests if "/leases" in r.path and r.method != "GET"] == []
+
+
+def test_a_key_that_comes_later_here(replicas, cluster, short_tmp):
+    """A Secret's volume changes up to a minute apart: who does not know the key yet doubts, and looks again when it comes."""
+    first, second = short_tmp / "keys-0", short_tmp / "keys-1"
+    first.mkdir()
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(first / "2026-10")], check=True)
+    shutil.copytree(first, second)
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(first / "2026-11")], check=True)
+    leader = replicas.start(*FAST, f"--signature-keys={first}")
+    follower = replicas.start(*FAST, f"--signature-keys={second}")
+    assert replicas.leader() is leader
+    assert place(cluster, leader, "a", 1000) == ""
+    wait_until("it is doubted", 30, lambda: follower.metric("hami_scheduler_doubted_pods") == 1)
+    shutil.copy(first / "2026-11", second)
+    wait_until("it is believed", 30, lambda: follower.metric("hami_scheduler_doubted_pods") == 0)
+    assert follower.metric("hami_scheduler_holding_pods") == 1

@@ -4,6 +4,8 @@
 #include "harness/fake_kube.h"
 #include "harness/fast_loop.h"
 #include "harness/sweep.h"
+#include "harness/temp.h"
+#include "unit/hami/signed_placement.h"
 
 #define PODS "/api/v1/pods"
 #define NODES "/api/v1/nodes"
@@ -50,9 +52,10 @@ static void on_passed(void *arg)
 	w.passed++;
 }
 
-static void begin(void)
+static void begin_with(const struct signature_keys *keys)
 {
 	struct view_config config = {
+		.trust = { keys, false },
 		.client = (struct kube_client *)&fake_loop,
 		.events = (struct kube_events *)&fake_loop,
 		.pods = { "nvidia.com/gpu", "nvidia.com/gpumem", "", "nvidia.com/gpucores", { 1, 0, 0 } },
@@ -66,6 +69,11 @@ static void begin(void)
 	w.cluster = cluster_new(1);
 	config.cluster = w.cluster;
 	assert_int_equal(view_new(&config, &w.view, &e), 0);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
 }
 
 static void end(void)
@@ -433,6 +441,67 @@ static void bound_without_our_words(void **state)
 	end();
 }
 
+#define BARE(n, state, resources)                                                                                      \
+	"{'metadata':{'name':'p" n "','namespace':'ns','uid':'up" n "','resourceVersion':'9'},'spec':{'nodeName':'n" n \
+	"','containers':[{'name':'c'," resources "}]},'status':{'containerStatuses':[{'name':'c','state':{'" state     \
+	"':{}}}]}}"
+#define ASKS "'resources':{'limits':{'nvidia.com/gpu':'1','nvidia.com/gpumem':'3000'}}"
+
+/* Somebody took the annotations off, and then we were started. */
+static void a_pod_that_runs_holds_whatever_it_says(void **state)
+{
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	fake_watch_of(PODS);
+	fake_watch(BARE("1", "waiting", ASKS), false);
+	fake_watch(BARE("1", "running", "'name':'d'"), false);
+	assert_int_equal(cluster_holding_count(w.cluster), 0);
+	fake_watch(BARE("1", "running", ASKS), false);
+	assert_int_equal(used()->memory_mib, 3000);
+	assert_int_equal(w.events, 1);
+	assert_memory_equal(w.event, "Pod ns/p1 PlacementDoubted: it runs with cards, and ", 52);
+	/* On a node that has no cards of ours another plugin may have given it some. */
+	fake_watch(BARE("2", "running", ASKS), false);
+	assert_int_equal(w.events, 1);
+	end();
+}
+
+static void keys_that_come_later_are_asked(void **state)
+{
+	static const char signed_pod[] =
+		"{'metadata':{'name':'p','namespace':'ns','uid':'" POD_UID "','resourceVersion':'9','annotations':{"
+		"'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,3000,30:;',"
+		"'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." PLAIN_BY_1 "'}},"
+		"'spec':{'nodeName':'node-1','containers':[{'name':'c'," ASKS "}]},'status':{'phase':'Running'}}";
+	hm_auto(signature_keys) *keys = NULL;
+	const struct holding *h;
+	struct view_stats stats;
+
+	(void)state;
+	temp_write("2026-10", "no key");
+	assert_int_equal(signature_keys_open(temp_path(""), &keys, NULL), 0);
+	begin_with(keys);
+	sync_all();
+	fake_watch_of(PODS);
+	fake_watch(signed_pod, false);
+	h = cluster_find(w.cluster, POD_UID);
+	assert_true(h != NULL && h->unreadable);
+	temp_write("2026-11", PRIVATE_1);
+	assert_int_equal(signature_keys_refresh(keys, NULL), 1);
+	view_keys_changed(w.view);
+	assert_int_equal(w.relists, 1);
+	fake_watch(signed_pod, false); /* the very same version */
+	h = cluster_find(w.cluster, POD_UID);
+	assert_true(h != NULL && !h->unreadable);
+	view_stats(w.view, &stats);
+	assert_int_equal(stats.doubted, 0);
+	/* Nobody is doubted: nothing is asked. */
+	view_keys_changed(w.view);
+	assert_int_equal(w.relists, 1);
+	end();
+}
+
 static int tell_tree(void *arg)
 {
 	struct kube_object o;
@@ -502,6 +571,8 @@ int main(void)
 		cmocka_unit_test(what_ended_while_nobody_watched_is_free),
 		cmocka_unit_test(bound_without_our_words),
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
+		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
+		cmocka_unit_test_setup_teardown(keys_that_come_later_are_asked, temp_setup, temp_teardown),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 100;
