@@ -22,7 +22,8 @@
 
 struct pod_trust {
 	const struct signature_keys *keys; /* NULL: none are configured, every text is believed */
-	bool warn; /* while moving to signatures: a text without one is believed, and `doubt` says so once there are keys */
+	bool warn; /* while moving to signatures: a text without one is believed, and `doubt` says so once there are
+		      keys */
 };
 
 struct pod_hold {
