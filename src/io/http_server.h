@@ -15,7 +15,7 @@ enum {
 
 struct http_server;
 
-/* address: "127.0.0.1:8080", ":8080" (every IPv4 address), "[::1]:8080"; port 0: any free one. `pages` is borrowed.
+/* address: "127.0.0.1:8080", ":8080" (every address), "[::1]:8080"; port 0: any free one. `pages` is borrowed.
  * -HM_EINVAL for an address that is none, -HM_EIO and others where it cannot be bound. */
 int http_server_new(struct loop *l, const char *address, const struct http_page *pages, size_t count, void *arg,
 		    struct http_server **out, struct hm_err *e) HM_MUST_USE;

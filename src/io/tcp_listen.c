@@ -40,23 +40,71 @@ static int parse_address(const char *text, struct sockaddr_storage *out, socklen
 	return hm_err_set(e, HM_EINVAL, "\"%s\": the address is neither IPv4 nor [IPv6]", text);
 }
 
+/* Negative errno where it cannot be. */
+static int bind_to(const struct sockaddr *to, socklen_t n, int backlog, int *out)
+{
+	hm_auto_fd fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (to->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+	if (bind(fd, to, n) < 0 || listen(fd, backlog) < 0)
+		return -errno;
+	*out = hm_steal_fd(&fd);
+	return 0;
+}
+
+/* IPv6's "every address" takes IPv4's in; a machine may be without IPv6. */
+static int bind_to_all(in_port_t port, int backlog, int *out)
+{
+	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = port };
+	const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = port };
+	int r = bind_to((const struct sockaddr *)&v6, sizeof v6, backlog, out);
+
+	if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+		r = bind_to((const struct sockaddr *)&v4, sizeof v4, backlog, out);
+	return r;
+}
+
 int tcp_listen(const char *address, int backlog, int *out, struct hm_err *e)
 {
 	struct sockaddr_storage to;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to;
 	socklen_t n = 0;
-	hm_auto_fd fd = -1;
-	int on = 1, r = parse_address(address, &to, &n, e);
+	int r = parse_address(address, &to, &n, e);
 
 	if (r < 0)
 		return r;
-	fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return hm_err_errno(e, errno, "%s", address);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (bind(fd, (struct sockaddr *)&to, n) < 0 || listen(fd, backlog) < 0)
-		return hm_err_errno(e, errno, "%s", address);
-	*out = hm_steal_fd(&fd);
-	return 0;
+	if (to.ss_family == AF_INET && v4->sin_addr.s_addr == htonl(INADDR_ANY))
+		r = bind_to_all(v4->sin_port, backlog, out);
+	else
+		r = bind_to((const struct sockaddr *)&to, n, backlog, out);
+	return r < 0 ? hm_err_errno(e, -r, "%s", address) : 0;
+}
+
+static bool is_local_v4(struct in_addr a)
+{
+	return ntohl(a.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool tcp_peer_is_local(int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
+	socklen_t n = sizeof at;
+	struct in_addr within;
+
+	if (getpeername(fd, (struct sockaddr *)&at, &n) < 0)
+		return false;
+	if (at.ss_family == AF_INET)
+		return is_local_v4(((const struct sockaddr_in *)&at)->sin_addr);
+	if (at.ss_family != AF_INET6)
+		return false;
+	memcpy(&within, &v6->sin6_addr.s6_addr[12], sizeof within);
+	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && is_local_v4(within));
 }
 
 unsigned tcp_port(int fd)

@@ -2,11 +2,17 @@
 #ifndef HM_IO_TCP_LISTEN_H
 #define HM_IO_TCP_LISTEN_H
 
+#include <stdbool.h>
+
 #include "core/err.h"
 
-/* address: "127.0.0.1:8080", ":8080" (every IPv4 address), "[::1]:8080"; port 0: any free one. *fd is the caller's; it
- * does not block. -HM_EINVAL for an address that is none, -HM_EIO and others where it cannot be bound. */
+/* address: "127.0.0.1:8080", "[::1]:8080"; ":8080", "0.0.0.0:8080" and "[::]:8080" are every address, IPv4 and IPv6, as
+ * Go's are; port 0: any free one. *fd is the caller's; it does not block. -HM_EINVAL for an address that is none,
+ * -HM_EIO and others where it cannot be bound. */
 int tcp_listen(const char *address, int backlog, int *fd, struct hm_err *e) HM_MUST_USE;
+
+/* The other end of the socket is on this machine: it has a loopback address. False where it is not connected. */
+bool tcp_peer_is_local(int fd);
 
 unsigned tcp_port(int fd); /* the port that a socket has; 0 where it has none */
 

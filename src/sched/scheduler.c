@@ -71,13 +71,14 @@ static void get_version(void *arg, struct server_request *r)
 
 static void add_routes(struct scheduler *s)
 {
+	enum server_guard extender = strcmp(s->options->extender_clients, "any") == 0 ? SERVER_GUARDED : SERVER_LOCAL;
 	const struct server_route routes[] = {
 		{ "GET", "/healthz", .handle = get_healthz, .arg = s },
 		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
 		{ "GET", "/version", .handle = get_version, .arg = s },
-		{ "POST", "/filter", true, 0, parts_answer_filter, &s->parts },
-		{ "POST", "/bind", true, BIND_MAX_BYTES, parts_answer_bind, &s->parts },
-		{ "POST", "/webhook", true, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
+		{ "POST", "/filter", extender, 0, parts_answer_filter, &s->parts },
+		{ "POST", "/bind", extender, BIND_MAX_BYTES, parts_answer_bind, &s->parts },
+		{ "POST", "/webhook", SERVER_GUARDED, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
 	};
 
 	_Static_assert(HM_COUNT(routes) <= SERVER_MAX_ROUTES, "SERVER_MAX_ROUTES");

@@ -11,6 +11,7 @@
 
 static const struct sched_options defaults = {
 	.http_bind = "127.0.0.1:8080",
+	.extender_clients = "local",
 	.metrics_bind_address = ":9395",
 	.scheduler_name = "",
 	.node_policy = "binpack",

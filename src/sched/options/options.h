@@ -15,6 +15,7 @@
 /* Texts are NULL where nothing is said and there is no default; they stay where they are until sched_options_fini. */
 struct sched_options {
 	const char *http_bind, *cert_file, *key_file, *client_ca_file, *token_file, *metrics_bind_address;
+	const char *extender_clients; /* local, any */
 	const char *scheduler_name;
 	const char *node_policy; /* "spread"; any other word packs */
 	const char *gpu_policy;  /* as the annotation hami.io/gpu-scheduler-policy has it */
@@ -42,7 +43,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 38 };
+enum { SCHED_OPTION_COUNT = 39 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "core/check.h"
 #include "core/link.h"
+#include "io/tcp_listen.h"
 
 /* 2.1 tells nobody of a connection before its first request is whole, and 2.2 does (evhttp_set_newreqcb): then
  * conns_attend is not needed. It rests on one thing that 2.1's header does not say: evhttp gives itself, the
@@ -405,9 +406,14 @@ void conn_waiting(struct conn *c)
 	read_head(c, in, n);
 }
 
-const SSL *conn_ssl(const struct conn *c)
+SSL *conn_ssl(const struct conn *c)
 {
 	return bufferevent_openssl_get_ssl(c->bev);
+}
+
+bool conn_is_local(const struct conn *c)
+{
+	return tcp_peer_is_local(c->fd);
 }
 
 void conns_close_idle(struct conns *s)

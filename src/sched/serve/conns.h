@@ -13,6 +13,7 @@
 #define HM_SCHED_SERVE_CONNS_H
 
 #include <openssl/ssl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,7 +73,8 @@ void conn_handling(struct conn *c, void *data);
 void conn_writing(struct conn *c, size_t bytes);
 void conn_waiting(struct conn *c);
 
-const SSL *conn_ssl(const struct conn *c); /* NULL: plain */
+SSL *conn_ssl(const struct conn *c);      /* NULL: plain */
+bool conn_is_local(const struct conn *c); /* from this machine */
 
 /* Ends those that wait, and those that have said nothing yet. */
 void conns_close_idle(struct conns *s);

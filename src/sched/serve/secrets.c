@@ -1,6 +1,9 @@
 #include "sched/serve/secrets.h"
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -206,9 +209,32 @@ uint64_t secrets_refusals(const struct secrets *s)
 	return s->refusals;
 }
 
-static bool has_certificate(const SSL *ssl)
+HM_DEFINE_AUTO(x509_store_ctx_st, X509_STORE_CTX_free);
+
+/* A connection keeps the authorities that it began with: those in force now are asked, once for each change. */
+static bool is_good_now(const struct secrets *s, SSL *ssl, X509 *shown)
 {
-	return ssl != NULL && SSL_get0_peer_certificate(ssl) != NULL && SSL_get_verify_result(ssl) == X509_V_OK;
+	void *version = (void *)(uintptr_t)(s->changes + 1);
+	hm_auto(x509_store_ctx_st) *check = NULL;
+
+	if (SSL_get_SSL_CTX(ssl) == s->ctx || SSL_get_app_data(ssl) == version)
+		return true;
+	check = X509_STORE_CTX_new();
+	if (check == NULL ||
+	    X509_STORE_CTX_init(check, SSL_CTX_get_cert_store(s->ctx), shown, SSL_get_peer_cert_chain(ssl)) != 1 ||
+	    X509_STORE_CTX_set_default(check, "ssl_client") != 1 || X509_verify_cert(check) != 1) {
+		ERR_clear_error();
+		return false;
+	}
+	SSL_set_app_data(ssl, version);
+	return true;
+}
+
+static bool has_certificate(const struct secrets *s, SSL *ssl)
+{
+	X509 *shown = ssl != NULL ? SSL_get0_peer_certificate(ssl) : NULL;
+
+	return shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK && is_good_now(s, ssl, shown);
 }
 
 /* In a time that does not tell how much of it is right. */
@@ -222,10 +248,13 @@ static bool has_token(const struct str *token, const char *authorization)
 	return strlen(authorization) == token->n && CRYPTO_memcmp(authorization, token->p, token->n) == 0;
 }
 
-bool secrets_admit(const struct secrets *s, const SSL *ssl, const char *authorization)
+bool secrets_wanted(const struct secrets *s)
 {
-	if (s->paths[CLIENT_CA] == NULL && s->paths[TOKEN] == NULL)
-		return true;
-	return (s->paths[CLIENT_CA] != NULL && has_certificate(ssl)) ||
+	return s->paths[CLIENT_CA] != NULL || s->paths[TOKEN] != NULL;
+}
+
+bool secrets_admit(const struct secrets *s, SSL *ssl, const char *authorization)
+{
+	return (s->paths[CLIENT_CA] != NULL && has_certificate(s, ssl)) ||
 	       (s->paths[TOKEN] != NULL && has_token(&s->token, authorization));
 }

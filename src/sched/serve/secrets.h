@@ -35,9 +35,12 @@ SSL_CTX *secrets_context(const struct secrets *s); /* NULL: plain HTTP */
 uint64_t secrets_changes(const struct secrets *s); /* times that something new came into force */
 uint64_t secrets_refusals(const struct secrets *s);
 
-/* May this client ask? `ssl`: its connection, NULL where plain; `authorization`: the header, or NULL. Where neither
- * authorities nor a token are named, everybody may. */
-bool secrets_admit(const struct secrets *s, const SSL *ssl, const char *authorization);
+/* Must clients show something? Not where neither authorities nor a token are named. */
+bool secrets_wanted(const struct secrets *s);
+/* Has this client shown what is wanted now? `ssl`: its connection, NULL where plain; `authorization`: the header, or
+ * NULL. A certificate counts as long as those authorities vouch for it that are in force, however old the connection.
+ */
+bool secrets_admit(const struct secrets *s, SSL *ssl, const char *authorization);
 
 /* Looks at the files now; for tests. */
 void secrets_look(struct secrets *s);

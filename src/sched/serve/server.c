@@ -187,6 +187,28 @@ static void refuse(struct server *s, struct evhttp_request *ev, struct conn *con
 	send_answer(s, ev, conn, status, SERVER_TEXT, &body);
 }
 
+static bool may_ask(const struct server *s, enum server_guard guard, const struct conn *conn, const char *authorization)
+{
+	if (guard != SERVER_OPEN && secrets_wanted(s->secrets))
+		return secrets_admit(s->secrets, conn_ssl(conn), authorization);
+	return guard != SERVER_LOCAL || conn_is_local(conn);
+}
+
+/* The next connection may show a certificate of the authorities that are in force by then. */
+static void refuse_asker(struct server *s, struct evhttp_request *ev, struct conn *conn)
+{
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(ev);
+
+	s->stats.not_admitted++;
+	evhttp_add_header(headers, "WWW-Authenticate", "Bearer");
+	evhttp_add_header(headers, "Connection", "close");
+	refuse(s, ev, conn, 401,
+	       secrets_wanted(s->secrets)
+		       ? "a client certificate or a token is needed\n"
+		       : "this is answered to kube-scheduler on the same machine or in the same pod; for "
+			 "others see --client-ca-file, --token-file and --extender-clients\n");
+}
+
 static void hand_over(struct server *s, struct evhttp_request *ev, struct conn *conn, size_t route)
 {
 	struct server_request *r = calloc(1, sizeof *r);
@@ -230,10 +252,8 @@ static void on_request(struct evhttp_request *ev, void *arg)
 	authorization = evhttp_find_header(evhttp_request_get_input_headers(ev), "Authorization");
 	if (route == s->route_count) {
 		answer_lost(s, ev, conn, path, method, &allowed);
-	} else if (s->routes[route].guarded && !secrets_admit(s->secrets, conn_ssl(conn), authorization)) {
-		s->stats.not_admitted++;
-		evhttp_add_header(evhttp_request_get_output_headers(ev), "WWW-Authenticate", "Bearer");
-		refuse(s, ev, conn, 401, "a client certificate or a token is needed\n");
+	} else if (!may_ask(s, s->routes[route].guard, conn, authorization)) {
+		refuse_asker(s, ev, conn);
 	} else if (s->routes[route].max_bytes > 0 &&
 		   evbuffer_get_length(evhttp_request_get_input_buffer(ev)) > s->routes[route].max_bytes) {
 		refuse(s, ev, conn, 413, "the body is too large\n");

@@ -26,11 +26,17 @@ enum {
 struct server;
 struct server_request;
 
-/* `guarded`: only for whom secrets_admit lets in. Bodies above max_bytes (0: SERVER_MAX_BODY_BYTES) are answered 413.
- */
+/* Where clients must show something (secrets.h) all but the first kind are answered to those alone who did. */
+enum server_guard {
+	SERVER_OPEN,
+	SERVER_GUARDED, /* nothing is wanted: to everybody */
+	SERVER_LOCAL,   /* nothing is wanted: to who asks from this machine */
+};
+
+/* Bodies above max_bytes (0: SERVER_MAX_BODY_BYTES) are answered 413. */
 struct server_route {
 	const char *method, *path;
-	bool guarded;
+	enum server_guard guard;
 	size_t max_bytes;
 	void (*handle)(void *arg, struct server_request *r);
 	void *arg;

@@ -227,6 +227,69 @@ def test_who_may_ask(served, authority, short_tmp):
     assert served.metric("hami_scheduler_requests_refused_total", reason="not-admitted") >= 6
 
 
+def test_a_kept_connection_is_good_as_long_as_its_authority(served, authority, short_tmp):
+    """A second authority beside the first changes nothing for it; one in place of the first ends it at the next request."""
+    other = Authority(short_tmp / "other")
+    ca = short_tmp / "ca.crt"
+    ca.write_bytes((authority.folder / "ca.crt").read_bytes())
+    served.start(*served.flags, f"--client-ca-file={ca}")
+    served.tls.load_cert_chain(*authority.issue("client", "kube-scheduler"))
+
+    def asked(sock):
+        return served.ask("POST", "/filter", b"{}", on=sock)
+
+    def change(count, text):
+        ca.write_bytes(text)
+        wait_until("the change", 30, lambda: served.metric("hami_scheduler_certificate_changes_total", result="used") == count)
+
+    with served.connect() as kept:
+        assert asked(kept)[0] == 200
+        change(1, (authority.folder / "ca.crt").read_bytes() + (other.folder / "ca.crt").read_bytes())
+        assert (asked(kept)[0], asked(kept)[0]) == (200, 200)
+        change(2, (other.folder / "ca.crt").read_bytes())
+        status, headers, _ = asked(kept)
+        assert (status, headers["connection"]) == (401, "close")
+        assert kept.recv(1) == b""
+
+
+def own_address():
+    """One of this machine that is no loopback address; None where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("198.51.100.1", 9))  # nothing is sent
+        except OSError:
+            return None
+        return sock.getsockname()[0]
+
+
+def test_the_extender_is_for_this_machine(scheduler, authority, short_tmp):
+    """Who reaches the port from elsewhere may ask for an admission, but for no placement and no Binding."""
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has a loopback address only")
+
+    def statuses(host, *paths, headers=()):
+        got = []
+        for path in paths:
+            with socket.create_connection((host, scheduler.port), timeout=30) as sock:
+                got.append(scheduler.ask("POST", path, b"{}", headers, on=sock)[0])
+        return got
+
+    scheduler.start("--http_bind=:0")
+    assert statuses("127.0.0.1", "/filter", "/bind", "/webhook") == [200, 200, 200]
+    assert statuses(address, "/filter", "/bind", "/webhook") == [401, 401, 200]
+    assert scheduler.metric("hami_scheduler_requests_refused_total", reason="not-admitted") == 2
+    scheduler.end()
+    scheduler.start("--http_bind=:0", "--extender-clients=any")
+    assert statuses(address, "/filter", "/bind") == [200, 200]
+    scheduler.end()
+    token = short_tmp / "token"
+    token.write_text("secret")
+    scheduler.start("--http_bind=:0", f"--token-file={token}")
+    assert statuses(address, "/filter", "/bind", headers=[("Authorization", "Bearer secret")]) == [200, 200]
+    assert statuses("127.0.0.1", "/filter", "/bind") == [401, 401]
+
+
 def test_it_ends_gracefully(served):
     """What was begun is answered; those that only wait are closed."""
     served.start(*served.flags)

@@ -52,10 +52,10 @@ static void post_keep(void *arg, struct server_request *r)
 }
 
 static const struct server_route routes[] = {
-	{ "GET", "/ok", false, 0, get_ok, NULL },
-	{ "GET", "/big", false, 0, get_big, NULL },
-	{ "POST", "/count", true, 0, post_count, NULL },
-	{ "POST", "/keep", false, 10, post_keep, NULL },
+	{ "GET", "/ok", SERVER_OPEN, 0, get_ok, NULL },
+	{ "GET", "/big", SERVER_OPEN, 0, get_big, NULL },
+	{ "POST", "/count", SERVER_GUARDED, 0, post_count, NULL },
+	{ "POST", "/keep", SERVER_OPEN, 10, post_keep, NULL },
 };
 
 static const struct conns_limits roomy = { LONG_MS, LONG_MS, LONG_MS, LONG_MS, 100, 64 << 20 };
