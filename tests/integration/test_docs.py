@@ -53,3 +53,18 @@ def test_every_example_and_page_that_is_named_is_there():
     for page in ("troubleshooting.md", "node-agent.md"):
         for name in re.findall(r"deploy/examples/([\w.-]+\.yaml)", (REPO / "docs" / page).read_text()):
             assert (REPO / "deploy/examples" / name).exists(), name
+
+
+def test_the_conformance_list_names_tests_that_are_there():
+    """docs/scheduler.md: ten rows, each held by `FILE` `TEST`, `TEST`, ..."""
+    section = re.search(r"^## As HAMi's, and where not\n(.*?)^## ", (REPO / "docs/scheduler.md").read_text(), re.M | re.S)[1]
+    rows = re.findall(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|", section, re.M)
+    assert [int(number) for number, _ in rows] == list(range(1, 11))
+    for _, held_by in rows:
+        assert re.match(r"`\w+\.(py|c)` `\w+`", held_by)
+        text = None
+        for name, is_file in re.findall(r"`(\w+(\.py|\.c)?)`", held_by):
+            if is_file:
+                text = next((REPO / "tests").rglob(name)).read_text()
+            else:
+                assert re.search(rf"^(def|static void) {name}\(", text, re.M), name
