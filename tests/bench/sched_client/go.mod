@@ -1,0 +1,3 @@
+module sched_client
+
+go 1.25.0
