@@ -1,10 +1,11 @@
 """What the size of the cluster costs: /filter of 100 named nodes, and of all of them, at 100, 1,000, 5,000 and 20,000 nodes with
-8 cards and 8 shares each; and the API calls that a pod takes from /filter to bound."""
+8 cards and 8 shares each, the first sync and the memory; and the API calls that a pod takes from /filter to bound."""
 import json
 import math
 import pathlib
 import random
 import sys
+import time
 
 from figures import Figure, median
 from fixed_lists import CARDS, FixedLists, node_name
@@ -27,13 +28,15 @@ def request(number, names):
     return f"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def filter_ms(context, folder, nodes):
-    """Medians: of NAMED nodes, of all."""
+def measure_size(context, folder, nodes):
+    """Medians of NAMED nodes, and of all; seconds from start to ready, and the resident size then."""
     random_ = random.Random(nodes)
     lists, it = FixedLists.of_size(nodes, CARDS * nodes, CARDS * nodes), Scheduler(context.build, folder)
     try:
         kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
+        begun = time.perf_counter()
         it.start(f"--kubeconfig={kubeconfig}").wait_ready()
+        ready_s, rss = time.perf_counter() - begun, it.rss_kib() / 1024
         every = [node_name(i) for i in range(nodes)]
         few = [request(i, random_.sample(every, NAMED)) for i in range(20)]
         whole = [request(i, every) for i in range(5)]
@@ -42,7 +45,7 @@ def filter_ms(context, folder, nodes):
         with it.connect() as sock:
             latencies_ms(sock, few, len(few))
             took = [(median(latencies_ms(sock, few, 100)), median(latencies_ms(sock, whole, 10))) for _ in range(context.rounds)]
-        return [median(values) for values in zip(*took)]
+        return *(median(values) for values in zip(*took)), ready_s, rss
     finally:
         it.end()
         lists.end()
@@ -83,9 +86,11 @@ def measure(context):
     for nodes in SIZES:
         folder = context.folder / f"growth{nodes}"
         folder.mkdir()
-        few[nodes], whole[nodes] = filter_ms(context, folder, nodes)
+        few[nodes], whole[nodes], ready_s, rss = measure_size(context, folder, nodes)
         yield Figure(f"sched.filter_{NAMED}_of_{nodes}_p50", "ms", few[nodes])
         yield Figure(f"sched.filter_all_of_{nodes}_p50", "ms", whole[nodes])
+        yield Figure(f"sched.sync_of_{nodes}_s", "s", ready_s)
+        yield Figure(f"sched.rss_of_{nodes}", "MiB", rss)
     yield Figure("sched.filter_growth_named", "slope", slope(few.items()), goal="<= 0.3", why=f"{NAMED} named: 0 is what a lookup costs")
     yield Figure("sched.filter_growth_all", "slope", slope(whole.items()), goal="<= 1.1", why="all named: 1 is in proportion")
     folder = context.folder / "calls"

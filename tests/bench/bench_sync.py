@@ -1,5 +1,6 @@
 """How long a scheduler takes until it knows the cluster, beside curl that reads the same pages, one connection for each list as
-the scheduler has; and what it weighs then. FULL=1: 5,000 nodes and 150,000 pods, 40,000 of them with a share."""
+the scheduler has; and what it weighs then. Once with placements that nobody signs, once with a key, and each share signed.
+FULL=1: 5,000 nodes and 150,000 pods, 40,000 of them with a share."""
 import os
 import pathlib
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import time
 
 from figures import Figure, interleaved, median
-from fixed_lists import FixedLists
+from fixed_lists import FixedLists, Signer
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
@@ -22,18 +23,24 @@ PEER = "curl of the same pages"
 class Reader:
     """A scheduler that reads the lists; each time another process."""
 
-    def __init__(self, context, folder, lists):
-        self.context, self.folder, self.lists, self.rss = context, folder, lists, []
-        self.kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
+    def __init__(self, context, name, signer=None):
+        self.context, self.folder, self.rss = context, context.folder / name, []
+        self.folder.mkdir()
+        self.lists = FixedLists.of_size(*SIZES, **({"sign": signer.sign} if signer else {}))
+        self.flags = [f"--kubeconfig={write_kubeconfig(self.folder / 'kubeconfig', f'http://127.0.0.1:{self.lists.port}')}"]
+        if signer:
+            self.flags.append(f"--signature-keys={signer.folder}")
+        self.paths = []  # that the first one asked for
 
     def seconds(self):
         it, begun = Scheduler(self.context.build, self.folder), time.perf_counter()
         try:
-            it.start(f"--kubeconfig={self.kubeconfig}")
+            it.start(*self.flags)
             wait_until("the first sync", 300, lambda: it.ask("GET", "/readyz")[0] == 200)
             took = time.perf_counter() - begun
             self.rss.append(it.rss_kib("VmHWM") / 1024)
             self.check(it)
+            self.paths = self.paths or list(self.lists.asked)
             return took
         finally:
             it.end()
@@ -42,8 +49,11 @@ class Reader:
     def check(it):
         nodes, _, shares = SIZES
         known = it.metric("hami_scheduler_nodes", state="with-cards"), it.metric("hami_scheduler_holding_pods")
-        if known != (nodes, shares):
-            raise RuntimeError(f"of {nodes} nodes and {shares} shares it knows {known}")
+        if known != (nodes, shares) or it.metric("hami_scheduler_doubted_pods") != 0:
+            raise RuntimeError(f"of {nodes} nodes and {shares} shares it knows {known}, or doubts some")
+
+    def curl_seconds(self):
+        return curl_seconds(self.lists.port, self.paths)
 
 
 def curl_seconds(port, paths):
@@ -57,17 +67,18 @@ def curl_seconds(port, paths):
 
 
 def measure(context):
-    folder = context.folder / "sync"
-    folder.mkdir()
-    nodes, pods, shares = SIZES
-    lists = FixedLists.of_size(nodes, pods, shares)
+    unsigned, signed = Reader(context, "unsigned"), Reader(context, "signed", Signer(context.folder / "keys"))
     try:
-        reader = Reader(context, folder, lists)
-        reader.seconds()  # the pages are made now, and it is known which are asked for
-        paths = list(lists.asked)
-        took = interleaved(min(context.rounds, 5), ours=reader.seconds, curl=lambda: curl_seconds(lists.port, paths))
+        for reader in (unsigned, signed):
+            reader.seconds()  # what it asks for is what curl asks for
+        took = interleaved(min(context.rounds, 5), ours=unsigned.seconds, curl=unsigned.curl_seconds, ours_signed=signed.seconds,
+                           curl_signed=signed.curl_seconds)
     finally:
-        lists.end()
-    size = f"{nodes} nodes, {pods} pods, {shares} with a share; {sum(len(p) for p in lists.pages.values()) >> 20} MiB"
-    yield Figure("sched.first_sync_s", "s", median(took["ours"]), PEER, median(took["curl"]), "<= 1.5 x peer + 2", why=size)
-    yield Figure("sched.first_sync_rss", "MiB", median(reader.rss), None, None, "<= 500", why="at its most; " + size)
+        unsigned.lists.end()
+        signed.lists.end()
+    nodes, pods, shares = SIZES
+    size = f"{nodes} nodes, {pods} pods, {shares} with a share; {sum(len(p) for p in unsigned.lists.pages.values()) >> 20} MiB"
+    for suffix, reader in (("", unsigned), ("_signed", signed)):
+        yield Figure(f"sched.first_sync{suffix}_s", "s", median(took[f"ours{suffix}"]), PEER, median(took[f"curl{suffix}"]),
+                     "<= 1.5 x peer + 2", why=size)
+        yield Figure(f"sched.first_sync{suffix}_rss", "MiB", median(reader.rss), None, None, "<= 500", why="at its most; " + size)

@@ -1,5 +1,6 @@
 """A stand-in for the API server that has its lists ready as bytes, so that what reads them is what takes time: nodes of 9 KB
 with eight cards each, pods of 3 KB. It takes no writes; watches stand open and say nothing."""
+import base64
 import http.server
 import json
 import socketserver
@@ -8,6 +9,8 @@ import urllib.parse
 
 CARDS, MEMORY, SLOTS = 8, 81920, 10
 VERSION = "1000"
+PAGE = 500  # what the scheduler asks for at once
+KEY = "2026-11"
 
 
 def node_name(i):
@@ -33,6 +36,26 @@ def node(i):
     size = padding(9000, tree)
     tree["status"]["images"] = [{"names": [f"registry.example.com/{k}:{size[:len(size) // 20]}"]} for k in range(20)]
     return tree
+
+
+class Signer:
+    """A key of the scheduler's, and what it signs: docs/contracts/hami-annotations.md."""
+
+    def __init__(self, folder):
+        from cryptography.hazmat.primitives import serialization  # pylint: disable=import-outside-toplevel
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # pylint: disable=import-outside-toplevel
+        self.folder, self.key = folder, Ed25519PrivateKey.generate()
+        folder.mkdir()
+        (folder / KEY).write_bytes(self.key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                                          serialization.NoEncryption()))
+
+    def sign(self, tree):
+        marks = tree["metadata"]["annotations"]
+        if marks:
+            lines = (marks["hami.io/vgpu-node"], marks["hami.io/vgpu-time"], marks["hami.io/vgpu-devices-allocated"])
+            made = self.key.sign("\n".join(("hami-vgpu-v1", tree["metadata"]["uid"], *lines, "", "")).encode())
+            marks["hami.io/vgpu-signature"] = f"v1.{KEY}." + base64.urlsafe_b64encode(made).decode().rstrip("=")
+        return tree
 
 
 def pod(i, on, share):
@@ -102,9 +125,13 @@ class FixedLists(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return self.pages[plural, first, limit]
 
     @classmethod
-    def of_size(cls, nodes, pods, shares):
+    def of_size(cls, nodes, pods, shares, sign=lambda tree: tree):
         """The first `shares` pods have a share each, spread over the nodes."""
-        return cls((node(i) for i in range(nodes)), (pod(i, node_name(i % nodes), i < shares) for i in range(pods)))
+        lists = cls((node(i) for i in range(nodes)), (sign(pod(i, node_name(i % nodes), i < shares)) for i in range(pods)))
+        for plural, items in lists.items.items():
+            for first in range(0, len(items), PAGE):
+                lists.page(plural, first, PAGE)
+        return lists
 
     def end(self):
         self.stopping.set()
