@@ -32,7 +32,7 @@ struct kube_call {
 	size_t n;
 	uint32_t timeout_ms, stall_ms;
 	unsigned tries_left, throttled;
-	bool token_tried;
+	bool token_tried, once;
 	struct kube_backoff backoff;
 	struct loop_timer *timer;       /* while it waits for its next try */
 	struct kube_transfer *transfer; /* while it is tried */
@@ -211,9 +211,12 @@ static int start(struct kube_call *k, struct hm_err *e)
 static int start_in_turn(struct kube_call *k, struct hm_err *e)
 {
 	struct kube_client *c = k->client;
+	bool first = k->once || list_empty(&c->waiting);
 
-	if (c->options.per_second == 0 || (list_empty(&c->waiting) && rate_take(&c->rate, loop_now_ms(c->loop))))
+	if (c->options.per_second == 0 || (first && rate_take(&c->rate, loop_now_ms(c->loop))))
 		return start(k, e);
+	if (k->once)
+		return hm_err_set(e, HM_EAGAIN, "%s %s: our own rate", kube_verb_name(k->verb), k->path);
 	c->stats.throttled++;
 	if (list_empty(&c->waiting))
 		loop_timer_arm(c->turn, HM_MAX(1000 / c->options.per_second, 1U));
@@ -268,9 +271,9 @@ static bool try_again(struct kube_call *k, const struct kube_transfer_result *r,
 			return false;
 		k->token_tried = true;
 		refresh_token(k->client, true);
-		return true;
+		return !k->once;
 	case KUBE_TOO_MANY:
-		if (k->verb == KUBE_WATCH || k->throttled++ >= KUBE_MAX_THROTTLED_TRIES)
+		if (k->once || k->verb == KUBE_WATCH || k->throttled++ >= KUBE_MAX_THROTTLED_TRIES)
 			return false;
 		*wait_ms = retry_after_ms(r, &a->status);
 		break;
@@ -338,6 +341,7 @@ int kube_client_call(struct kube_client *c, const struct kube_request *r, const 
 				  .n = r->n,
 				  .timeout_ms = r->timeout_ms != 0 || watch ? r->timeout_ms : c->options.request_ms,
 				  .stall_ms = watch ? r->stall_ms : 0,
+				  .once = r->once,
 				  .tries_left = r->tries != 0 ? r->tries : c->options.tries,
 				  .backoff = { c->options.backoff_ms, c->options.backoff_max_ms, 0 },
 				  .events = *events };

@@ -68,6 +68,10 @@ struct kube_request {
 	uint32_t timeout_ms; /* of each try; 0: the client's. Of a watch: of all, 0: no limit */
 	uint32_t stall_ms;   /* of a watch: silence that ends it; 0: no limit */
 	unsigned tries;      /* of a GET; 0: the client's */
+	/* The caller decides about each send. A call that is taken is on its way at once, before those that wait for
+	 * our own rate; where that has no room, -HM_EAGAIN. A 401 (the token was read again by then) and a 429 are
+	 * answered and not tried again: what was answered so was not done. */
+	bool once;
 };
 
 struct kube_answer {

@@ -36,7 +36,7 @@ struct tool {
 	char **args;
 	int count;
 	uint64_t pending;
-	bool cached;
+	bool cached, once;
 	bool quiet; /* only "synced" is told: for measuring */
 
 	const char *kubeconfig, *field, *label, *free_at;
@@ -93,7 +93,9 @@ static void on_answer(void *arg, const struct kube_answer *a)
 static int call(struct tool *t, enum kube_verb verb, const char *type, const char *body, struct hm_err *e)
 {
 	struct kube_events_of_call events = { .done = on_answer, .arg = t };
-	struct kube_request r = { .verb = verb, .path = t->args[1], .content_type = type, .body = body };
+	struct kube_request r = {
+		.verb = verb, .path = t->args[1], .content_type = type, .body = body, .once = t->once
+	};
 
 	r.n = body != NULL ? strlen(body) : 0;
 	t->pending++;
@@ -361,6 +363,7 @@ int main(int argc, char **argv)
 		{ "label", NULL, OPTION_TEXT, &t.label },
 		{ "free-at", NULL, OPTION_TEXT, &t.free_at },
 		{ "cached", NULL, OPTION_BOOL, &t.cached },
+		{ "once", NULL, OPTION_BOOL, &t.once },
 		{ "quiet", NULL, OPTION_BOOL, &t.quiet },
 		{ "backoff-ms", NULL, OPTION_U64, &t.backoff_ms, 0, 100000 },
 		{ "backoff-max-ms", NULL, OPTION_U64, &t.backoff_max_ms, 0, 100000 },

@@ -88,6 +88,17 @@ def test_429_without_end(api, start):
     assert answer["http"] == 429 and len(api.requests) == 11
 
 
+@pytest.mark.parametrize("code", [401, 429, 500])
+def test_once_is_once(api, start, short_tmp, code):
+    """Whoever decides about each send himself is told at once, with the token read again."""
+    token = short_tmp / "token"
+    token.write_text("a\n")
+    api.put("pods", "default", "a")
+    api.fault(status(code, headers={"Retry-After": "30"}))
+    answer, stats = only(start("--once", "annotate", POD, "k=v", user={"tokenFile": str(token)}))
+    assert answer["http"] == code and len(api.requests) == 1
+
+
 def test_a_silent_server_is_noticed(api, start):
     api.fault(silence, times=2)
     api.put("pods", "default", "a")

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "harness/sweep.h"
 #include "harness/unit.h"
@@ -177,6 +178,27 @@ static void events_without_memory(void **state)
 	check_sweep(use_events, NULL, 30);
 }
 
+/* Whoever decides about each send himself does not wait in our queue, and goes before those that do. */
+static void once_is_now_or_not_at_all(void **state)
+{
+	struct kube_client_options slow = { .per_second = 100, .burst = 1 };
+	struct kube_events_of_call events = { .done = on_done };
+	struct kube_request r = { .verb = KUBE_POST, .path = "/x", .content_type = KUBE_JSON, .once = true };
+	auto_world w = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	events.arg = &w;
+	assert_int_equal(world_init(&w, &slow), 0);
+	assert_int_equal(kube_client_call(w.client, &r, &events, NULL, &e), 0);
+	assert_int_equal(kube_client_call(w.client, &r, &events, NULL, &e), -HM_EAGAIN);
+	assert_string_equal(e.msg, "POST /x: our own rate");
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(call(&w, NULL), 0);
+	usleep(20000);
+	assert_int_equal(kube_client_call(w.client, &r, &events, NULL, &e), 0);
+}
+
 static void a_cancelled_call_is_silent(void **state)
 {
 	struct kube_client_options options = { .request_ms = 50 };
@@ -201,9 +223,8 @@ static void a_cancelled_call_is_silent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_without_memory),
-		cmocka_unit_test(reflectors_without_memory),
-		cmocka_unit_test(events_without_memory),
+		cmocka_unit_test(clients_without_memory),     cmocka_unit_test(reflectors_without_memory),
+		cmocka_unit_test(events_without_memory),      cmocka_unit_test(once_is_now_or_not_at_all),
 		cmocka_unit_test(a_cancelled_call_is_silent),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
