@@ -30,6 +30,12 @@ void election_init(struct election *v, const struct election_rules *rules, const
 	hm_fmt(v->me, sizeof v->me, "%s", me);
 }
 
+void election_init_follow(struct election *v, const struct election_rules *rules, const char *host)
+{
+	election_init(v, rules, host);
+	v->follows = true;
+}
+
 /* The version is left out: whoever puts a label on the Lease renews nothing. */
 static bool is_same(const struct kube_lease *a, const struct kube_lease *b)
 {
@@ -40,11 +46,32 @@ static bool is_same(const struct kube_lease *a, const struct kube_lease *b)
 
 static bool is_mine(const struct election *v)
 {
-	return strcmp(v->seen.holder, v->me) == 0;
+	size_t n = strlen(v->me);
+
+	if (!v->follows)
+		return strcmp(v->seen.holder, v->me) == 0;
+	return strncmp(v->seen.holder, v->me, n) == 0 && v->seen.holder[n] == identity_separator;
+}
+
+static uint64_t duration_ms(const struct election *v)
+{
+	return v->seen.duration_s > 0 ? (uint64_t)v->seen.duration_s * 1000 : v->rules.duration_ms;
+}
+
+/* One that is gone may have been renewed after we last saw it; of one that has another holder we saw all. */
+static void note_end(struct election *v, const struct kube_lease *next, uint64_t now_ms)
+{
+	if (v->seen_ms == 0 || v->absent || v->seen.holder[0] == '\0' || is_mine(v))
+		return;
+	if (next == NULL)
+		v->from_ms = HM_MAX(v->from_ms, now_ms + duration_ms(v));
+	else if (strcmp(next->holder, v->seen.holder) != 0)
+		v->from_ms = HM_MAX(v->from_ms, v->seen_ms + duration_ms(v));
 }
 
 void election_see(struct election *v, const struct kube_lease *lease, uint64_t now_ms)
 {
+	note_end(v, lease, now_ms);
 	if (lease == NULL) {
 		v->absent = true;
 		v->known = false;
@@ -60,18 +87,13 @@ void election_see(struct election *v, const struct kube_lease *lease, uint64_t n
 		v->until_ms = 0;
 }
 
-static uint64_t duration_ms(const struct election *v)
-{
-	return v->seen.duration_s > 0 ? (uint64_t)v->seen.duration_s * 1000 : v->rules.duration_ms;
-}
-
 enum election_step election_next(const struct election *v, uint64_t now_ms)
 {
 	if (v->absent)
 		return ELECTION_MAKE;
 	if (!v->known)
 		return ELECTION_READ;
-	if (is_mine(v) && election_leads(v, now_ms))
+	if (is_mine(v) && now_ms < v->until_ms)
 		return ELECTION_RENEW;
 	if (v->seen.holder[0] == '\0' || is_mine(v) || now_ms - v->seen_ms >= duration_ms(v))
 		return ELECTION_TAKE;
@@ -106,9 +128,15 @@ void election_write_release(const struct election *v, uint64_t wall_ms, struct k
 
 void election_won(struct election *v, const struct kube_lease *answer, uint64_t sent_ms)
 {
+	bool was_left = v->known && v->seen.holder[0] == '\0';
+
 	election_see(v, answer, sent_ms);
-	if (is_mine(v))
-		v->until_ms = sent_ms + v->rules.renew_ms;
+	if (!is_mine(v))
+		return;
+	if (was_left)
+		v->from_ms = 0;
+	v->until_ms = sent_ms + v->rules.renew_ms;
+	v->free_ms = sent_ms + v->rules.duration_ms;
 }
 
 void election_conflict(struct election *v)
@@ -122,12 +150,13 @@ void election_resign(struct election *v)
 	v->known = v->absent = false;
 }
 
-void election_follow(struct election *v, const char *host)
+void election_follow(struct election *v, uint64_t renewed_ms)
 {
-	size_t n = strlen(host);
+	uint64_t since_ms = HM_MIN(v->seen_ms, renewed_ms);
 
 	v->until_ms = 0;
-	if (!v->known || n == 0 || strncmp(v->seen.holder, host, n) != 0 || v->seen.holder[n] != identity_separator)
+	if (!v->known || !is_mine(v))
 		return;
-	v->until_ms = v->seen_ms + duration_ms(v) * 2 / 3;
+	v->until_ms = since_ms + duration_ms(v) * 2 / 3;
+	v->free_ms = since_ms + duration_ms(v);
 }

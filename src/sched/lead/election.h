@@ -5,12 +5,15 @@
  *  2. It may be taken when it is nobody's, ours, or was not renewed for its duration; always under the version that was
  *     read, so that of two who try one gets a conflict.
  *  3. Who took or renewed it leads for the renewal limit, counted from when the request was SENT, and stops by itself
- *     then. The limit is shorter than the duration: between the last moment of one leader and the first of the next
- * lies the difference, whatever the wall clocks say, and what was sent at the last moment is over by then.
+ *     then. The limit is shorter than the duration. Nobody else leads before the whole duration is over, counted from
+ *     the same moment (election_alone_ms): what a leader sends is to be over by then.
  *  4. A Lease that says another holder ends it at once.
+ *  5. Who takes what another holds no more, but whose duration is not over, waits for that before he leads: the other's
+ *     last word may still be on its way. A Lease that was left by its holder says that there is none.
  *
  * Or we only look on, at the Lease of the kube-scheduler in our own pod (election_follow): it leads as long as it
- * renews, two thirds of the duration being the limit (client-go's own proportion). */
+ * renews, two thirds of the duration being the limit (client-go's own proportion). That one is left by a program that
+ * knows nothing of ours, so leaving it says nothing; and what it says of times is our own machine's clock. */
 #ifndef HM_SCHED_LEAD_ELECTION_H
 #define HM_SCHED_LEAD_ELECTION_H
 
@@ -33,15 +36,20 @@ int election_check_rules(const struct election_rules *rules, struct hm_err *e) H
 struct election {
 	struct election_rules rules;
 	char me[KUBE_HOLDER_BYTES];
+	bool follows; /* me: our host; the Lease's holder is "<host>_<anything>" */
 	struct kube_lease seen;
 	bool known;        /* `seen` is what the server last said */
 	bool absent;       /* it last said that there is none */
 	uint64_t seen_ms;  /* since when it says so */
+	uint64_t from_ms;  /* not before: 5. */
 	uint64_t until_ms; /* we lead before this moment; 0: we do not */
+	uint64_t free_ms;  /* nobody else leads before this one; counts where until_ms does */
 };
 
 /* The rules have been checked; me is not empty, and cut where it does not fit. */
 void election_init(struct election *v, const struct election_rules *rules, const char *me);
+/* To look on. */
+void election_init_follow(struct election *v, const struct election_rules *rules, const char *host);
 
 /* What the server says now; NULL: there is no such Lease. */
 void election_see(struct election *v, const struct kube_lease *lease, uint64_t now_ms);
@@ -66,12 +74,19 @@ void election_won(struct election *v, const struct kube_lease *answer, uint64_t 
 void election_conflict(struct election *v);
 void election_resign(struct election *v);
 
-/* After election_see: do we lead by another program's Lease, whose holder is "<host>_<anything>"? */
-void election_follow(struct election *v, const char *host);
+/* After election_see, of one who looks on: do we lead? renewed_ms: when it was renewed by what it says, on the clock of
+ * now_ms; it is told us later. UINT64_MAX: it does not say. */
+void election_follow(struct election *v, uint64_t renewed_ms);
 
 static inline bool election_leads(const struct election *v, uint64_t now_ms)
 {
-	return now_ms < v->until_ms;
+	return now_ms >= v->from_ms && now_ms < v->until_ms;
+}
+
+/* How long from now nobody else can lead; 0: we do not. */
+static inline uint64_t election_alone_ms(const struct election *v, uint64_t now_ms)
+{
+	return election_leads(v, now_ms) ? v->free_ms - now_ms : 0;
 }
 
 #endif

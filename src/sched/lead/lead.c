@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "base/utc.h"
 #include "core/fmt.h"
 #include "kube/backoff.h"
 #include "kube/reflector.h"
@@ -12,7 +13,7 @@
 struct lead {
 	struct loop *loop;
 	struct lead_config config;
-	char *name_space, *lease, *host;
+	char *name_space, *lease;
 	struct election election;
 	struct kube_reflector *reflector; /* LEAD_FOLLOW */
 	struct loop_timer *turn;          /* the next question */
@@ -38,6 +39,11 @@ bool lead_is_ours(const struct lead *l)
 	return l->config.mode == LEAD_ALWAYS ? l->told : election_leads(&l->election, now_ms(l));
 }
 
+uint64_t lead_alone_ms(const struct lead *l)
+{
+	return l->config.mode == LEAD_ALWAYS ? UINT64_MAX : election_alone_ms(&l->election, now_ms(l));
+}
+
 /* ---- telling */
 
 static void tell(struct lead *l, bool leads)
@@ -56,7 +62,9 @@ static void settle(struct lead *l)
 {
 	uint64_t now = now_ms(l);
 
-	if (election_leads(&l->election, now))
+	if (now < l->election.from_ms)
+		loop_timer_arm(l->limit, l->election.from_ms - now);
+	else if (election_leads(&l->election, now))
 		loop_timer_arm(l->limit, l->election.until_ms - now);
 	tell(l, election_leads(&l->election, now));
 }
@@ -235,6 +243,21 @@ void lead_release(struct lead *l, void (*done)(void *arg), void *arg)
 
 /* ---- another program's */
 
+/* On our loop's clock. */
+static uint64_t renewed_ms(const struct lead *l)
+{
+	const char *text = l->election.seen.renewed;
+	int64_t seconds, age_ms;
+	unsigned ms;
+
+	if (!utc_read(text, strlen(text), &seconds, &ms))
+		return UINT64_MAX;
+	age_ms = (int64_t)clock_wall_ms() - (seconds * 1000 + ms);
+	if (age_ms <= 0)
+		return UINT64_MAX;
+	return now_ms(l) - HM_MIN((uint64_t)age_ms, now_ms(l));
+}
+
 static void on_lease(void *arg, const struct kube_object *o)
 {
 	struct lead *l = arg;
@@ -248,7 +271,7 @@ static void on_lease(void *arg, const struct kube_object *o)
 		return;
 	}
 	election_see(&l->election, &lease, now_ms(l));
-	election_follow(&l->election, l->host);
+	election_follow(&l->election, renewed_ms(l));
 	settle(l);
 }
 
@@ -296,13 +319,15 @@ static int name_us(struct lead *l, struct hm_err *e)
 
 	l->name_space = strdup(c->name_space != NULL ? c->name_space : "");
 	l->lease = strdup(c->lease != NULL ? c->lease : "");
-	l->host = strdup(c->host != NULL ? c->host : "");
 	str_addf(&me, "%.200s_%08x%08x%08x%08x", c->host != NULL ? c->host : "", kube_random(), kube_random(),
 		 kube_random(), kube_random());
-	if (l->name_space == NULL || l->lease == NULL || l->host == NULL || str_failed(&me))
+	if (l->name_space == NULL || l->lease == NULL || str_failed(&me))
 		return hm_err_set(e, HM_ENOMEM, "out of memory");
+	if (c->mode == LEAD_FOLLOW)
+		election_init_follow(&l->election, &c->rules, c->host);
+	else
+		election_init(&l->election, &c->rules, str_text(&me));
 	l->config.name_space = l->config.lease = l->config.host = NULL; /* the copies are used */
-	election_init(&l->election, &c->rules, str_text(&me));
 	return 0;
 }
 
@@ -336,7 +361,6 @@ void lead_free(struct lead *l)
 	loop_timer_free(l->limit);
 	free(l->name_space);
 	free(l->lease);
-	free(l->host);
 	free(l);
 }
 

@@ -2,7 +2,10 @@
  * by looking on at the Lease of the kube-scheduler that runs in our own pod, as HAMi does.
  *
  * The Lease is asked after each retry period; an answer that does not come within half of the renewal limit is given
- * up. A replica that cannot reach the API server stops leading by itself when its limit is over. */
+ * up. A replica that cannot reach the API server stops leading by itself when its limit is over.
+ *
+ * Another program's Lease is told by a watch, which may lag: the limit counts from when it says that it was renewed,
+ * by the clock of the machine that we share with that program. */
 #ifndef HM_SCHED_LEAD_LEAD_H
 #define HM_SCHED_LEAD_LEAD_H
 
@@ -39,6 +42,9 @@ HM_DEFINE_AUTO(lead, lead_free);
 
 /* By the clock, at this moment: also true to fact in a process that slept through its limit. */
 bool lead_is_ours(const struct lead *l);
+
+/* For how long from now nobody else leads, even if we end at once; 0: we do not lead. UINT64_MAX: nobody ever does. */
+uint64_t lead_alone_ms(const struct lead *l);
 
 /* We stop leading and leave the Lease to the next, who need not wait then; done comes when the server has answered or
  * did not within a retry period. Nothing is taken any more. */

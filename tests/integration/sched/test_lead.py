@@ -115,11 +115,11 @@ def test_kube_schedulers_lease(replicas, cluster):
     """HAMi's way: the kube-scheduler of our own pod holds it."""
     host = socket.gethostname()
 
-    def lease(holder, renewed):
+    def lease(holder, renewed, seconds=600):
         cluster.api.put_tree("leases", "kube-system", {"metadata": {"name": "hami"}, "spec": {
-            "holderIdentity": holder, "leaseDurationSeconds": 600, "renewTime": renewed}})
+            "holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}})
 
-    lease(f"{host}0_x", "1")
+    lease(f"{host}0_x", "1", 2)
     it = replicas.start("--leader-elect", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system")
     time.sleep(0.3)
     assert not replicas.leads(it)

@@ -46,6 +46,10 @@ static void the_first_makes_it(void **state)
 	/* 10 s from the request, however late the answer was. */
 	assert_true(election_leads(&v, 11099));
 	assert_false(election_leads(&v, 11100));
+	/* And the whole 15 s are nobody else's. */
+	assert_int_equal(election_alone_ms(&v, 1100), 15000);
+	assert_int_equal(election_alone_ms(&v, 11099), 5001);
+	assert_int_equal(election_alone_ms(&v, 11100), 0);
 	assert_int_equal(election_next(&v, 3000), ELECTION_RENEW);
 	election_write(&v, ELECTION_RENEW, 99000, &w);
 	assert_int_equal(w.acquired_ms, 0);
@@ -104,6 +108,64 @@ static void left_it_is_taken_at_once(void **state)
 	election_write_release(&v, 5, &w);
 	assert_string_equal(w.holder, "");
 	assert_int_equal(w.duration_s, 1); /* 0 is refused by the API server */
+}
+
+/* What is no more another's, but was not left and has not lapsed. */
+static void anothers_last_word_is_waited_for(void **state)
+{
+	struct kube_lease mine = lease_of("me", "t2", "6");
+	struct election v;
+
+	(void)state;
+	election_init(&v, &rules, "me");
+	see(&v, "you", "t1", "5", 1000);
+	election_see(&v, NULL, 3000); /* somebody has deleted it; it may have been renewed just before */
+	election_won(&v, &mine, 3100);
+	assert_false(election_leads(&v, 3100));
+	assert_int_equal(election_next(&v, 5000), ELECTION_RENEW);
+	election_won(&v, &mine, 17000);
+	assert_false(election_leads(&v, 17999));
+	assert_int_equal(election_alone_ms(&v, 17999), 0);
+	assert_true(election_leads(&v, 18000));
+	/* Left by its holder: there is none. */
+	election_init(&v, &rules, "me");
+	see(&v, "you", "t1", "5", 1000);
+	see(&v, "", "t1", "6", 2000);
+	election_won(&v, &mine, 2100);
+	assert_true(election_leads(&v, 2100));
+	/* By a program that knows nothing of ours. */
+	election_init_follow(&v, &rules, "me");
+	see(&v, "you_x", "t1", "5", 1000);
+	see(&v, "", "t1", "6", 2000);
+	see(&v, "me_x", "t2", "7", 2100);
+	election_follow(&v, UINT64_MAX);
+	assert_false(election_leads(&v, 2100));
+	see(&v, "me_x", "t3", "8", 15999);
+	election_follow(&v, UINT64_MAX);
+	assert_false(election_leads(&v, 15999));
+	assert_true(election_leads(&v, 16000));
+	/* It was ours before: nothing to wait for. */
+	see(&v, "", "t4", "9", 17000);
+	see(&v, "me_y", "t5", "10", 17100);
+	election_follow(&v, UINT64_MAX);
+	assert_true(election_leads(&v, 17100));
+}
+
+/* Told late: what counts is when it was renewed. */
+static void followed_from_when_it_was_renewed(void **state)
+{
+	struct election v;
+
+	(void)state;
+	election_init_follow(&v, &rules, "me");
+	see(&v, "me_x", "t1", "5", 5000);
+	election_follow(&v, 2000);
+	assert_true(election_leads(&v, 11999));
+	assert_false(election_leads(&v, 12000));
+	assert_int_equal(election_alone_ms(&v, 11999), 5001);
+	election_follow(&v, 9000); /* in our future: then when we saw it */
+	assert_true(election_leads(&v, 14999));
+	assert_false(election_leads(&v, 15000));
 }
 
 static void what_was_lost_by_time_is_taken_again(void **state)
@@ -166,9 +228,9 @@ static void followed_is_exactly_our_host(void **state)
 	for (size_t i = 0; i < HM_COUNT(cases); i++) {
 		struct election v;
 
-		election_init(&v, &rules, "node-1");
+		election_init_follow(&v, &rules, "node-1");
 		see(&v, cases[i].holder, "t", "5", 1000);
-		election_follow(&v, "node-1");
+		election_follow(&v, UINT64_MAX);
 		assert_int_equal(election_leads(&v, 1000), cases[i].ours);
 		/* Two thirds of its duration. */
 		assert_int_equal(election_leads(&v, 10999), cases[i].ours);
@@ -202,7 +264,7 @@ static void rules_that_do_not_fit(void **state)
 }
 
 /* ---- four replicas on one Lease, whose requests and answers come late or never, and whose clocks have nothing in
- * common: never two lead at once, and one mostly does. */
+ * common: never two lead at once, nobody while what another sent can be on its way, and one mostly does. */
 
 enum { REPLICAS = 4, STEPS = 400000, STEP_MS = 50, LATE_MS = 9000 };
 
@@ -213,6 +275,7 @@ struct replica {
 	enum election_step step;
 	struct kube_lease_write w;
 	char version[KUBE_VERSION_BYTES];
+	uint64_t over_ms; /* when the last thing that it sent as a leader is over; the world's clock */
 	uint64_t sent_ms, applied_ms, answered_ms, next_ms; /* the world's clock */
 	bool applied, ok, absent;
 	struct kube_lease answer;
@@ -314,6 +377,10 @@ static void never_two(void **state)
 				leaders++;
 				changes += leader != (int)i;
 				leader = (int)i;
+				r->over_ms = now + election_alone_ms(&r->v, now + r->offset_ms);
+				for (unsigned k = 0; k < REPLICAS; k++)
+					if (k != i && all[k].over_ms > now)
+						fail_msg("what %u sent is on its way, and %u leads", k, i);
 			}
 		}
 		assert_in_range(leaders, 0, 1);
@@ -334,6 +401,8 @@ int main(void)
 		cmocka_unit_test(another_holder_ends_it_at_once),
 		cmocka_unit_test(a_conflict_only_asks_anew),
 		cmocka_unit_test(followed_is_exactly_our_host),
+		cmocka_unit_test(anothers_last_word_is_waited_for),
+		cmocka_unit_test(followed_from_when_it_was_renewed),
 		cmocka_unit_test(rules_that_do_not_fit),
 		cmocka_unit_test(never_two),
 	};

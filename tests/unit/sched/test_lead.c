@@ -236,6 +236,7 @@ static void follows_kube_scheduler(void **state)
 	assert_string_equal(fake_reflector_selector, "metadata.name=hami");
 	fake_watch(FOLLOWED("host-10_x", "1"), false);
 	assert_int_equal(w.told, 0);
+	fast_moved_ms += 15000;
 	fake_watch(FOLLOWED("host-1_x", "2"), false);
 	assert_true(w.leads);
 	fast_moved_ms += 9000;
@@ -244,16 +245,53 @@ static void follows_kube_scheduler(void **state)
 	assert_true(lead_is_ours(w.lead));
 	fake_watch(FOLLOWED("host-2_x", "4"), false);
 	assert_false(w.leads);
-	fake_watch(FOLLOWED("host-1_y", "5"), false);
-	assert_true(w.leads);
-	fake_watch(FOLLOWED("host-1_y", "6"), true);
+	fake_watch(FOLLOWED("", "5"), false);
+	fake_watch(FOLLOWED("host-1_y", "6"), false);
+	/* Whoever left it may have Bindings on their way: as long as his Lease would have lasted. */
 	assert_false(w.leads);
+	fast_moved_ms += 10000;
 	fake_watch(FOLLOWED("host-1_y", "7"), false);
+	assert_false(lead_is_ours(w.lead));
+	assert_int_equal(lead_alone_ms(w.lead), 0);
+	wait_told(3);
+	assert_true(w.leads);
+	fake_watch(FOLLOWED("host-1_y", "8"), true);
+	assert_false(w.leads);
+	fake_watch(FOLLOWED("host-1_y", "9"), false);
+	assert_true(w.leads);
 	fast_moved_ms += 10000; /* not renewed */
 	assert_false(lead_is_ours(w.lead));
 	wait_told(6);
 	assert_int_equal(fake_count, 0);
 	end();
+}
+
+/* The watch lags: what counts is when the Lease was renewed, by the clock of the machine that is ours, too. */
+static void told_late(void **state)
+{
+	static const struct {
+		int64_t ago_ms;
+		uint64_t alone_ms; /* of 15 s */
+	} rows[] = { { 0, 15000 }, { 4000, 11000 }, { 9000, 6000 }, { 10000, 0 }, { 100000, 0 }, { -50000, 15000 } };
+
+	(void)state;
+	fast = 1;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str time = { 0 }, text = { 0 };
+
+		begin(LEAD_FOLLOW);
+		str_add_utc(&time, (uint64_t)((int64_t)clock_wall_ms() - rows[i].ago_ms));
+		str_addf(&text,
+			 "{'metadata':{'name':'hami','namespace':'kube-system','uid':'u','resourceVersion':'1'},'spec':"
+			 "{'holderIdentity':'host-1_x','leaseDurationSeconds':15,'renewTime':'%s.000000Z'}}",
+			 str_text(&time));
+		fake_watch(str_text(&text), false);
+		/* Its text has whole seconds here. */
+		assert_in_range(lead_alone_ms(w.lead), rows[i].alone_ms > 1500 ? rows[i].alone_ms - 1500 : 0,
+				rows[i].alone_ms);
+		end();
+	}
+	fast = 15;
 }
 
 static void alone_it_always_leads(void **state)
@@ -264,6 +302,7 @@ static void alone_it_always_leads(void **state)
 	wait_told(1);
 	fast_moved_ms += 1000000;
 	assert_true(lead_is_ours(w.lead));
+	assert_true(lead_alone_ms(w.lead) == UINT64_MAX);
 	lead_release(w.lead, on_released, NULL);
 	assert_true(fast_until(fake_loop, is_released, NULL));
 	assert_false(lead_is_ours(w.lead));
@@ -289,11 +328,11 @@ static void what_is_missing_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(made_and_renewed),        cmocka_unit_test(lost_when_nobody_answers),
-		cmocka_unit_test(lost_while_it_slept),     cmocka_unit_test(another_one_has_taken_it),
-		cmocka_unit_test(left_to_the_next),        cmocka_unit_test(what_is_not_ours_is_not_left),
-		cmocka_unit_test(follows_kube_scheduler),  cmocka_unit_test(alone_it_always_leads),
-		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(made_and_renewed),       cmocka_unit_test(lost_when_nobody_answers),
+		cmocka_unit_test(lost_while_it_slept),    cmocka_unit_test(another_one_has_taken_it),
+		cmocka_unit_test(left_to_the_next),       cmocka_unit_test(what_is_not_ours_is_not_left),
+		cmocka_unit_test(follows_kube_scheduler), cmocka_unit_test(told_late),
+		cmocka_unit_test(alone_it_always_leads),  cmocka_unit_test(what_is_missing_is_said),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 15;
