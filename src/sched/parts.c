@@ -97,6 +97,13 @@ static const char *barred(void *arg)
 	return parts_barred(arg);
 }
 
+static uint64_t alone_ms(void *arg)
+{
+	const struct parts *p = arg;
+
+	return lead_alone_ms(p->lead);
+}
+
 static int open_keys(struct parts *p, struct hm_err *e)
 {
 	const char *dir = p->options->signature_keys;
@@ -122,7 +129,10 @@ static int make_binder(struct parts *p, struct hm_err *e)
 		.keys = p->keys,
 		.pods = pod_rules_of(p->options->device),
 		.lock_timeout_ms = p->options->node_lock_timeout_ms,
+		.lock_retry_ms = p->options->node_lock_retry_ms,
+		.label_pods = p->options->label_pods,
 		.barred = barred,
+		.alone_ms = alone_ms,
 		.arg = p,
 	};
 
@@ -157,7 +167,7 @@ static void on_lead(void *arg, bool leads)
 {
 	struct parts *p = arg;
 
-	if (leads && view_is_synced(p->view)) {
+	if (leads && p->released == NULL && view_is_synced(p->view)) {
 		takeover_begin(p->takeover, lead_mode_of(p->options) == LEAD_ALWAYS);
 	} else if (!leads) {
 		takeover_end(p->takeover);
@@ -198,11 +208,20 @@ static int make_lead(struct parts *p, struct hm_err *e)
 	return 0;
 }
 
+static void on_idle(void *arg)
+{
+	struct parts *p = arg;
+
+	lead_release(p->lead, p->released, p->released_arg);
+}
+
 void parts_release(struct parts *p, void (*done)(void *arg), void *arg)
 {
 	takeover_end(p->takeover);
+	p->released = done;
+	p->released_arg = arg;
 	binder_stop(p->binder, "the scheduler is ending");
-	lead_release(p->lead, done, arg);
+	binder_when_idle(p->binder, on_idle, p);
 }
 
 /* ---- deciding */

@@ -36,6 +36,8 @@ struct parts {
 	struct kube_client *lead_client; /* NULL: we always lead */
 	struct lead *lead;
 	struct takeover *takeover;
+	void (*released)(void *arg);
+	void *released_arg;
 	struct filter *filter;
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
@@ -49,8 +51,8 @@ void parts_fini(struct parts *p);
 /* NULL: pods can be placed; else why they cannot now. */
 const char *parts_barred(const struct parts *p);
 
-/* Nothing is decided any more, and the Lease is left to the next: done when the API server knows, or does not answer.
- */
+/* Nothing is decided any more. When none of our Bindings is on its way, the Lease is left to the next: done when the
+ * API server knows, or does not answer. Where done does not come in time the Lease is to lapse: the next one waits. */
 void parts_release(struct parts *p, void (*done)(void *arg), void *arg);
 
 /* For a server_route; arg is the parts. */

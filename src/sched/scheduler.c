@@ -95,7 +95,7 @@ static void on_released(void *arg)
 	loop_stop(s->loop);
 }
 
-/* The requests in hand have ended, or their time has; the second time the Lease's has, too. */
+/* The requests in hand have ended, or their time has; the second time that of what is on its way has, too. */
 static void on_end(void *arg)
 {
 	struct scheduler *s = arg;

@@ -21,9 +21,10 @@ struct fake_request {
 	enum kube_verb verb;
 	char path[256], content_type[64], *body; /* body: NULL or a copy */
 	struct kube_events_of_call events;
-	bool open;
+	uint32_t timeout_ms;
+	bool once, open;
 };
-static struct fake_request fake_requests[64];
+static struct fake_request fake_requests[160];
 static size_t fake_count;
 static struct kube_reflector_events fake_reflector; /* the last made, and what fake_watch tells */
 static char fake_reflector_path[128], fake_reflector_selector[128];
@@ -34,6 +35,8 @@ static struct {
 static size_t fake_reflector_count;
 static bool fake_lists;   /* the reflectors say that a list is under way */
 static bool fake_refuses; /* kube_client_call errs */
+static int fake_refusal = HM_ENOMEM;
+static uint32_t fake_retry_after_ms; /* of the answers that follow */
 
 int __wrap_kube_client_call(struct kube_client *c, const struct kube_request *request,
 			    const struct kube_events_of_call *events, struct kube_call **out, struct hm_err *e);
@@ -52,10 +55,16 @@ int __wrap_kube_client_call(struct kube_client *c, const struct kube_request *re
 
 	(void)c;
 	if (fake_refuses)
-		return hm_err_set(e, HM_ENOMEM, "refused by the test");
+		return hm_err_set(e, fake_refusal, "refused by the test");
 	assert_true(fake_count < HM_COUNT(fake_requests));
 	fake_count++;
-	*r = (struct fake_request) { .verb = request->verb, .events = *events, .open = true };
+	*r = (struct fake_request) {
+		.verb = request->verb,
+		.events = *events,
+		.timeout_ms = request->timeout_ms,
+		.once = request->once,
+		.open = true,
+	};
 	snprintf(r->path, sizeof r->path, "%s", request->path);
 	snprintf(r->content_type, sizeof r->content_type, "%s",
 		 request->content_type != NULL ? request->content_type : "");
@@ -112,6 +121,8 @@ static inline void fake_forget(void)
 	memset(fake_requests, 0, sizeof fake_requests);
 	fake_count = 0;
 	fake_lists = fake_refuses = false;
+	fake_refuses = false;
+	fake_retry_after_ms = 0;
 }
 
 /* cmocka's, of a test or a group: the loop. */
@@ -142,7 +153,10 @@ static inline struct fake_request *fake_open(void)
 static inline void fake_answer(enum kube_outcome outcome, int http, const char *body)
 {
 	struct fake_request *r = fake_open();
-	struct kube_answer a = { .status = { .outcome = outcome, .http = http }, .body = body, .n = strlen(body) };
+	struct kube_answer a = { .status = { .outcome = outcome, .http = http },
+				 .body = body,
+				 .n = strlen(body),
+				 .retry_after_ms = fake_retry_after_ms };
 
 	if (outcome != KUBE_DONE)
 		hm_err_set(&a.err, HM_EAGAIN, "%d as the test says", http);

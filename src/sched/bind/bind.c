@@ -3,16 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "sched/bind/bind_internal.h"
 
 /* After a Binding of which nothing was heard. */
 enum { AGAIN_MS = 250, AGAIN_MAX_MS = 5000 };
+
+static void drop_waiting(struct job *j, const char *why)
+{
+	j->binder->waiting_count--;
+	link_remove(&j->link);
+	job_roll_back(j);
+	job_answer(j, why);
+	job_free(j);
+}
 
 static void start_next(struct binder *b)
 {
 	while (b->in_hand < BIND_IN_FLIGHT && !list_empty(&b->waiting)) {
 		struct job *j = HM_CONTAINER(list_first(&b->waiting), struct job, link);
 
+		if (b->doubted >= BIND_IN_DOUBT) {
+			drop_waiting(j, "the API server does not answer");
+			continue;
+		}
 		link_remove(&j->link);
 		link_append(&b->at_work, &j->link);
 		b->waiting_count--;
@@ -25,30 +39,28 @@ static void start_next(struct binder *b)
 
 static void on_turn(void *arg)
 {
-	start_next(arg);
-}
+	struct binder *b = arg;
+	void (*idle)(void *arg);
 
-static void drop_waiting(struct job *j, const char *why)
-{
-	j->binder->waiting_count--;
-	link_remove(&j->link);
-	job_roll_back(j);
-	job_answer(j, why);
-	job_free(j);
+	start_next(b);
+	if (b->at_work_count > 0 || b->waiting_count > 0)
+		return;
+	idle = HM_STEAL(b->idle);
+	if (idle != NULL)
+		idle(b->idle_arg);
 }
 
 static void on_answer_due(void *arg)
 {
 	struct job *j = arg;
+	bool in_doubt = j->step == JOB_POSTS || j->step == JOB_RESOLVES;
 	hm_auto_str text = { 0 };
 
 	if (j->step == JOB_WAITS) {
-		drop_waiting(j, "too many Bindings wait before this one");
+		drop_waiting(j, j->grouped ? j->last.msg : "too many Bindings wait before this one");
 		return;
 	}
-	str_addf(&text, "%s%s",
-		 j->step == JOB_POSTS || j->step == JOB_RESOLVES ? "it is not known yet whether the pod is bound: "
-								 : "",
+	str_addf(&text, "%s%s", in_doubt ? "it is not known yet whether the pod is bound: " : "",
 		 j->last.msg[0] != '\0' ? j->last.msg : "the API server did not answer in time");
 	job_give_up(j, str_text(&text));
 }
@@ -92,6 +104,13 @@ void binder_stop(struct binder *b, const char *why)
 		job_give_up(HM_CONTAINER(at, struct job, link), why);
 }
 
+void binder_when_idle(struct binder *b, void (*idle)(void *arg), void *arg)
+{
+	b->idle = idle;
+	b->idle_arg = arg;
+	loop_timer_arm(b->turn, 0);
+}
+
 /* ---- life */
 
 int binder_new(struct loop *l, const struct bind_config *config, struct binder **out, struct hm_err *e)
@@ -113,6 +132,14 @@ int binder_new(struct loop *l, const struct bind_config *config, struct binder *
 	return 0;
 }
 
+static void forget(struct job *j)
+{
+	if (j->step == JOB_POSTS || j->step == JOB_RESOLVES)
+		log_warn("ended without knowing whether a pod is bound", KV("namespace", j->name_space),
+			 KV("pod", j->pod), KV("node", j->node));
+	job_free(j);
+}
+
 void binder_free(struct binder *b)
 {
 	if (b == NULL)
@@ -120,7 +147,7 @@ void binder_free(struct binder *b)
 	LIST_FOR_EACH (&b->waiting, at)
 		job_free(HM_CONTAINER(at, struct job, link));
 	LIST_FOR_EACH (&b->at_work, at)
-		job_free(HM_CONTAINER(at, struct job, link));
+		forget(HM_CONTAINER(at, struct job, link));
 	loop_timer_free(b->turn);
 	map_free(b->by_node);
 	free(b);
@@ -131,5 +158,5 @@ void binder_stats(const struct binder *b, struct bind_stats *out)
 	*out = b->stats;
 	out->in_hand = b->in_hand;
 	out->waiting = b->waiting_count;
-	out->in_doubt = b->at_work_count - b->in_hand;
+	out->in_doubt = b->doubted;
 }

@@ -18,7 +18,7 @@
 
 struct lock_take {
 	struct lock_request request; /* its texts are ours */
-	char *node, *name_space, *pod;
+	char *node, *name_space, *pod, *ours;
 	bool giving;
 	char *value; /* on the node; NULL: none */
 	char *uid, *version;
@@ -61,6 +61,7 @@ static void lock_take_free(struct lock_take *l)
 	free(l->node);
 	free(l->name_space);
 	free(l->pod);
+	free(l->ours);
 	free(l->value);
 	free(l->uid);
 	free(l->version);
@@ -97,7 +98,7 @@ static void contended(struct lock_take *l)
 	struct hm_err e;
 
 	duration_add(&within, l->request.timeout_ms);
-	hm_err_set(&e, HM_EAGAIN, "node %s has been locked within %s: node lock contention", l->node,
+	hm_err_set(&e, HM_EEXIST, "node %s has been locked within %s: node lock contention", l->node,
 		   str_text(&within));
 	finish(l, &e);
 }
@@ -211,21 +212,9 @@ static int64_t now_s(void)
 
 static void take(struct lock_take *l)
 {
-	struct node_lock lock = { .taken_s = now_s() };
-	hm_auto_str value = { 0 };
-	struct hm_err e;
-
 	if (l->value != NULL)
 		log_info("a node's lock is taken over", KV("node", l->node), KV("was", l->value));
-	hm_fmt(lock.pod_namespace, sizeof lock.pod_namespace, "%s", l->name_space);
-	hm_fmt(lock.pod_name, sizeof lock.pod_name, "%s", l->pod);
-	node_lock_write(&lock, &value);
-	if (str_failed(&value)) {
-		hm_err_set(&e, HM_ENOMEM, "out of memory");
-		fail(l, &e);
-		return;
-	}
-	patch(l, str_text(&value));
+	patch(l, l->ours);
 }
 
 /* Whether the pod that the lock names still needs it. */
@@ -275,8 +264,7 @@ static void look(struct lock_take *l)
 {
 	if (!l->giving)
 		look_to_take(l);
-	else if (l->value != NULL && strchr(l->value, ',') != NULL &&
-		 node_lock_releasable(l->value, l->name_space, l->pod))
+	else if (l->value != NULL && strcmp(l->value, l->ours) == 0)
 		patch(l, NULL);
 	else
 		finish(l, NULL);
@@ -292,11 +280,11 @@ static int begin(const struct lock_request *r, bool giving, struct lock_take **o
 		return hm_err_set(e, HM_ENOMEM, "node lock");
 	l->request = *r;
 	l->request.seen = NULL;
-	l->request.node = l->request.name_space = l->request.pod = NULL; /* the copies are used */
+	l->request.node = l->request.name_space = l->request.pod = l->request.value = NULL; /* the copies are used */
 	l->giving = giving;
 	l->backoff = (struct kube_backoff) { 100, 2000, 0 };
 	if (!keep(&l->node, r->node) || !keep(&l->name_space, r->name_space) || !keep(&l->pod, r->pod) ||
-	    loop_timer_new(kube_client_loop(r->client), on_turn, l, &l->timer, e) < 0)
+	    !keep(&l->ours, r->value) || loop_timer_new(kube_client_loop(r->client), on_turn, l, &l->timer, e) < 0)
 		return hm_err_set(e, HM_ENOMEM, "node lock");
 	if (r->seen != NULL && !giving &&
 	    (!keep(&l->value, r->seen->lock) || !keep(&l->uid, r->seen->uid) ||

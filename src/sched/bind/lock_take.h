@@ -8,7 +8,8 @@
  *     gone, has ended, or is bound elsewhere is free, too. Else it is contended.
  *  3. One patch writes our value, under the version that was looked at. A conflict: from 1, with what the API server
  *     has now; LOCK_TRIES in all.
- * GIVE BACK: read, and removed under that version if it is still our pod's; again after a conflict. */
+ * GIVE BACK: read, and removed under that version if it is still the value that was written, for a lock of the same pod
+ * may be the next leader's; again after a conflict. */
 #ifndef HM_SCHED_BIND_LOCK_TAKE_H
 #define HM_SCHED_BIND_LOCK_TAKE_H
 
@@ -28,9 +29,12 @@ enum lock_says lock_says(const char *value, const char *name_space, const char *
 struct lock_request {
 	struct kube_client *client;
 	const char *node, *name_space, *pod; /* copied */
+	const char *value;                   /* what is written, or was; copied. Begins with the time */
 	const struct view_node *seen;        /* NULL: not known; not for giving back */
 	uint64_t timeout_ms;
-	void (*done)(void *arg, const struct hm_err *e); /* code 0: taken, or given back. From the loop, once */
+	/* From the loop, once. Code 0: taken, or given back (there was nothing of ours). HM_EEXIST: contended, and
+	 * nothing was written; another: it may have been. */
+	void (*done)(void *arg, const struct hm_err *e);
 	void *arg;
 };
 

@@ -223,20 +223,16 @@ static void stop(struct takeover *t)
 	loop_timer_disarm(t->turn);
 }
 
-void takeover_begin(struct takeover *t, bool known)
+void takeover_begin(struct takeover *t, bool alone)
 {
-	struct hm_err e;
-
 	stop(t);
 	hm_fmt(t->mark, sizeof t->mark, "%08x%08x%08x%08x", kube_random(), kube_random(), kube_random(), kube_random());
-	if (!known) {
-		t->step = TAKEOVER_MARKS;
-		mark(t);
+	if (alone && !has_pod(t)) {
+		finish(t);
 		return;
 	}
-	if (has_pod(t) && set_role(t, t->config.pod, HAMI_ROLE_LEADER, t->mark, on_role, &t->other, &e) < 0)
-		log_warn("our pod cannot be labelled", KV_ERR(&e));
-	finish(t);
+	t->step = TAKEOVER_MARKS;
+	mark(t);
 }
 
 void takeover_end(struct takeover *t)

@@ -32,9 +32,9 @@ int takeover_new(struct loop *l, const struct takeover_config *config, struct ta
 void takeover_free(struct takeover *t); /* before its view and client */
 HM_DEFINE_AUTO(takeover, takeover_free);
 
-/* After the view is synced. `known`: nobody led before us whose writes could still be to come, or they are known:
- * `ready` comes at once. */
-void takeover_begin(struct takeover *t, bool known);
+/* After the view is synced. `alone`: nobody leads but this process and those that it follows: where it is in no pod
+ * that could be marked, `ready` comes at once. */
+void takeover_begin(struct takeover *t, bool alone);
 void takeover_end(struct takeover *t);
 bool takeover_is_done(const struct takeover *t);
 

@@ -32,7 +32,7 @@ struct sched_options {
 	const char *device_config_file;
 	const char *signature_keys; /* folder; NULL: nothing is signed */
 	const char *signature;      /* require, warn */
-	bool tell_success;
+	bool tell_success, label_pods;
 	const char *annotation_writers; /* user names, commas between */
 	uint64_t read_header_ms, read_ms, idle_ms, max_connections;
 	const char *log_level;
@@ -43,7 +43,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 39 };
+enum { SCHED_OPTION_COUNT = 40 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

@@ -70,6 +70,8 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		  "warn: unsigned placements from before the first key are believed, and named" },
 		{ "tell-success", NULL, OPTION_BOOL, &o->tell_success, 0, 0, NULL, NULL,
 		  "an Event for each pod that is bound; one more request each" },
+		{ "label-pods", NULL, OPTION_BOOL, &o->label_pods, 0, 0, NULL, NULL,
+		  "HAMi's label hami.io/vgpu-node on each pod that is bound; one more request each" },
 		{ "annotation-writers", NULL, OPTION_TEXT, &o->annotation_writers, 0, 0, NULL, "USER,...",
 		  "who may write allocations and signatures into pods: our user name, and the agents'" },
 		{ "read-header-timeout", NULL, OPTION_MS, &o->read_header_ms, SECOND / 10, HOUR, NULL, NULL,

@@ -9,7 +9,7 @@ import threading
 import time
 
 from api_server import ApiServer, reset
-from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, gpu, pod, wait_until
+from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, gpu, is_binding, pod, wait_until
 
 NODES, CARDS, MEMORY, SLOTS = 4, 2, 40000, 10
 CLASSIC = "n0"  # needs HAMi's lock; the others bind late
@@ -71,7 +71,7 @@ class CountingApi(ApiServer):
         super().__init__()
 
     def answer(self, h):
-        if h.path.endswith("/binding") and self.dice.random() < 0.3:
+        if is_binding(h) and self.dice.random() < 0.3:
             time.sleep(0.2 * self.dice.random())
         super().answer(h)
 
@@ -334,4 +334,4 @@ class Trouble:
             with self.world.api.lock:
                 self.world.api.change(h.request_seen, *self.world.api.split(h.request_seen.path))
             reset(h)
-        self.world.api.fault(bound_and_cut, times=3, when=lambda h: h.path.endswith("/binding"))
+        self.world.api.fault(bound_and_cut, times=3, when=is_binding)

@@ -187,6 +187,11 @@ class Cluster:
             "spec": {"containers": spec, "nodeName": node}, "status": {"phase": "Running"}})
 
 
+def is_binding(h):
+    """Of a request that has come to the API server."""
+    return h.request_seen.path.endswith("/binding")
+
+
 def pod(name="p", **limits):
     """Limits as nvidia_com__gpu=1."""
     limits = {k.replace("__", "/").replace("_", "."): str(v) for k, v in limits.items()}

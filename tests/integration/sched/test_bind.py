@@ -8,7 +8,7 @@ import time
 import pytest
 
 from api_server import reset, status
-from sched_peer import gpu, pod, wait_until
+from sched_peer import gpu, is_binding, pod, wait_until
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_refusal_is_rolled_back(cell, code):
     cell.start()
     tree = cell.pod("a")
     cell.filter(tree, "n1")
-    cell.api.fault(status(code, "Forbidden"), when=lambda h: h.path.endswith("/binding"))
+    cell.api.fault(status(code, "Forbidden"), when=is_binding)
     assert str(code) in cell.bind(tree, "n1")
     assert cell.has_room(40000, "n1")
     event, = wait_until("the event", 30, lambda: [e for e in cell.api.all("events") if e.get("reason") == "BindingFailed"])
@@ -154,7 +154,7 @@ def test_throttled(cell):
     cell.start()
     tree = cell.pod("a")
     cell.filter(tree, "n1")
-    cell.api.fault(status(429, headers={"Retry-After": "1"}), when=lambda h: h.path.endswith("/binding"))
+    cell.api.fault(status(429, headers={"Retry-After": "1"}), when=is_binding)
     assert cell.bind(tree, "n1") == ""
     assert [w for w in cell.writes() if w[1].endswith("/binding")] == 2 * [("POST", "/api/v1/namespaces/default/pods/a/binding")]
 
@@ -173,7 +173,7 @@ def test_the_answer_is_lost(cell):
         assert code == 201
         reset(h)
 
-    cell.api.fault(bound_and_cut, when=lambda h: h.path.endswith("/binding"))
+    cell.api.fault(bound_and_cut, when=is_binding)
     assert cell.bind(tree, "n1") == ""
     assert cell.stored("a")["spec"]["nodeName"] == "n1" and not cell.has_room(20000, "n1")
 
@@ -202,7 +202,7 @@ def test_ten_at_once(cell):
         gate.wait(60)
         h.server.api.answer(h)
 
-    cell.api.fault(held, times=14, when=lambda h: h.path.endswith("/binding"))
+    cell.api.fault(held, times=14, when=is_binding)
     errors = {}
     threads = [threading.Thread(target=lambda i=i: errors.update({i: cell.bind(pods[i], f"n{i}")})) for i in range(14)]
     for t in threads:
@@ -254,7 +254,7 @@ def test_the_lock_is_given_back(cell):
     cell.start()
     tree = cell.pod("a")
     cell.filter(tree, "n1")
-    cell.api.fault(status(422, "Invalid"), when=lambda h: h.path.endswith("/binding"))
+    cell.api.fault(status(422, "Invalid"), when=is_binding)
     assert "422" in cell.bind(tree, "n1")
 
     def lock():

@@ -21,6 +21,7 @@ static struct world {
 	char answer[1024], event[1024];
 	unsigned events;
 	const char *bar;
+	uint64_t alone_ms;
 } w;
 
 const struct view_node *__wrap_view_node(const struct view *v, const char *name)
@@ -43,6 +44,12 @@ static inline const char *bar(void *arg)
 	return w.bar;
 }
 
+static inline uint64_t alone(void *arg)
+{
+	(void)arg;
+	return w.alone_ms;
+}
+
 static inline void put_node(const char *name, bool late)
 {
 	struct node_state *n = node_state_new(name, cluster_texts(w.cluster));
@@ -59,24 +66,38 @@ static inline void put_node(const char *name, bool late)
 	assert_int_equal(cluster_put_node(w.cluster, n, NULL), 0);
 }
 
-static inline void begin(void)
+/* What a test has otherwise. */
+struct bind_more {
+	uint64_t lock_retry_ms;
+	bool label_pods;
+};
+
+static inline void begin_with(struct bind_more more)
 {
 	const struct bind_config config = {
 		.client = (struct kube_client *)&fake_loop,
 		.events = (struct kube_events *)&fake_loop,
 		.pods = { "nvidia.com/gpu", "nvidia.com/gpumem", "", "nvidia.com/gpucores", { 1, 0, 0 } },
 		.lock_timeout_ms = 300000,
+		.lock_retry_ms = more.lock_retry_ms,
+		.label_pods = more.label_pods,
 		.barred = bar,
+		.alone_ms = alone,
 	};
 	struct bind_config c = config;
 
 	fake_forget();
-	w = (struct world) { .seen = { "n1", "un", "7", NULL, "" } };
+	w = (struct world) { .seen = { "n1", "un", "7", NULL, "" }, .alone_ms = 3600 * 1000 };
 	w.cluster = cluster_new(1);
 	c.cluster = w.cluster;
 	put_node("n1", false);
 	put_node("late", true);
 	assert_int_equal(binder_new(fake_loop, &c, &w.binder, NULL), 0);
+}
+
+static inline void begin(void)
+{
+	begin_with((struct bind_more) { 0 });
 }
 
 static inline void end(void)
@@ -147,7 +168,7 @@ static inline void expect_binding(const char *pod, const char *node)
 	const char *time;
 	uint64_t seconds;
 
-	str_addf(&path, "/api/v1/namespaces/ns/pods/%s/binding", pod);
+	str_addf(&path, "/api/v1/namespaces/ns/pods/%s/binding?timeout=10000ms", pod);
 	assert_int_equal(fake_open()->verb, KUBE_POST);
 	assert_string_equal(fake_open()->path, str_text(&path));
 	assert_int_equal(json_parse(fake_open()->body, strlen(fake_open()->body), &tree, NULL), 0);
@@ -166,6 +187,20 @@ static inline void expect_binding(const char *pod, const char *node)
 	assert_in_range(seconds, clock_wall_ms() / 1000 - 60, clock_wall_ms() / 1000);
 	assert_string_equal(MARK("hami.io/bind-time"), time);
 	assert_int_equal(cJSON_GetArraySize(marks), 6);
+}
+
+/* What we would have the pod say: the time that was sent. */
+static inline void answer_ours(void)
+{
+	hm_auto_str text = { 0 };
+	const char *time = strstr(fake_requests[0].body, "vgpu-time\":\"");
+
+	assert_non_null(time);
+	str_addf(&text,
+		 "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p1\",\"annotations\":{\"hami.io/vgpu-time\":\"%.10s\","
+		 "\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,3000,30:;;\"}},\"spec\":{\"nodeName\":\"late\"}}",
+		 time + strlen("vgpu-time\":\""));
+	fake_answer(KUBE_DONE, 200, str_text(&text));
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "sched/bind/bind.h"
 
 #include "bind_world.h"
+#include "sched/bind/bind_label.h"
 
 static void one_call(void **state)
 {
@@ -61,20 +62,6 @@ static void somebody_else_has_bound_it(void **state)
 		assert_int_equal(held("late"), 0);
 		end();
 	}
-}
-
-/* What we would have the pod say: the time that was sent. */
-static void answer_ours(void)
-{
-	hm_auto_str text = { 0 };
-	const char *time = strstr(fake_requests[0].body, "vgpu-time\":\"");
-
-	assert_non_null(time);
-	str_addf(&text,
-		 "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p1\",\"annotations\":{\"hami.io/vgpu-time\":\"%.10s\","
-		 "\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,3000,30:;;\"}},\"spec\":{\"nodeName\":\"late\"}}",
-		 time + strlen("vgpu-time\":\""));
-	fake_answer(KUBE_DONE, 200, str_text(&text));
 }
 
 static void the_answer_was_lost(void **state)
@@ -229,7 +216,7 @@ static void ten_are_in_hand(void **state)
 	assert_int_equal(stats.waiting, 2);
 	fake_answer(KUBE_DONE, 201, "{}");
 	wait_requests(11);
-	assert_string_equal(fake_open()->path, "/api/v1/namespaces/ns/pods/p10/binding");
+	assert_string_equal(fake_open()->path, "/api/v1/namespaces/ns/pods/p10/binding?timeout=10000ms");
 	binder_stop(w.binder, "we do not lead");
 	assert_int_equal(w.answers, 12);
 	/* What was on its way is followed; what waited was promised by a leader that is none any more. */
@@ -241,6 +228,110 @@ static void ten_are_in_hand(void **state)
 	binder_stats(w.binder, &stats);
 	assert_int_equal(stats.in_doubt, 9);
 	end();
+}
+
+static void a_hundred_are_in_doubt(void **state)
+{
+	struct bind_stats stats;
+	char uid[8];
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < BIND_IN_DOUBT; i++) {
+		snprintf(uid, sizeof uid, "p%u", i);
+		reserve(uid, "late");
+		bind_pod(uid, "late");
+		binder_stop(w.binder, "we do not lead");
+	}
+	binder_stats(w.binder, &stats);
+	assert_int_equal(stats.in_doubt, BIND_IN_DOUBT);
+	reserve("q", "late");
+	bind_pod("q", "late");
+	wait_answers(BIND_IN_DOUBT + 1);
+	assert_string_equal(w.answer, "the API server does not answer");
+	assert_null(cluster_find(w.cluster, "q"));
+	assert_int_equal(fake_count, BIND_IN_DOUBT);
+	fake_answer(KUBE_DONE, 201, "{}");
+	reserve("q", "late");
+	bind_pod("q", "late");
+	wait_requests(BIND_IN_DOUBT + 1);
+	end();
+}
+
+static void on_idle(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void idle_when_all_is_known(void **state)
+{
+	bool idle = false;
+
+	(void)state;
+	begin();
+	reserve("p1", "late");
+	bind_pod("p1", "late");
+	wait_requests(1);
+	binder_stop(w.binder, "the scheduler is ending");
+	binder_when_idle(w.binder, on_idle, &idle);
+	fast_run(fake_loop, 1000);
+	assert_false(idle);
+	fake_answer(KUBE_NO_ANSWER, 0, "");
+	wait_requests(2);
+	assert_false(idle);
+	answer_ours();
+	fast_run(fake_loop, 100);
+	assert_true(idle);
+	end();
+}
+
+static void what_is_not_known_at_the_end_is_named(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "late");
+	bind_pod("p1", "late");
+	wait_requests(1);
+	fast_forget_log();
+	end();
+	assert_int_equal(fast_said("ended without knowing whether a pod is bound"), 1);
+	assert_int_equal(fast_said("pod=p1"), 1);
+}
+
+/* ---- HAMi's label */
+
+static void labelled(void **state)
+{
+	(void)state;
+	begin_with((struct bind_more) { .label_pods = true });
+	reserve("p1", "late");
+	bind_pod("p1", "late");
+	wait_requests(1);
+	fake_answer(KUBE_DONE, 201, "{}");
+	assert_string_equal(w.answer, ""); /* nobody waits for it */
+	assert_int_equal(fake_open()->verb, KUBE_PATCH);
+	assert_string_equal(fake_open()->path, "/api/v1/namespaces/ns/pods/p1");
+	assert_string_equal(fake_open()->body,
+			    "{\"metadata\":{\"uid\":\"p1\",\"labels\":{\"hami.io/vgpu-node\":\"late\"}}}");
+	fake_answer(KUBE_SERVER_ERROR, 500, "");
+	assert_int_equal(cluster_find(w.cluster, "p1")->state, HOLD_BOUND);
+	end();
+}
+
+static void names_that_are_no_labels(void **state)
+{
+	static const char x63[] = "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0";
+	static const char x64[] = "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz01";
+
+	(void)state;
+	assert_int_equal(strlen(x63), 63);
+	assert_true(bind_label_can_say(x63));
+	assert_true(bind_label_can_say("n1.example-x_y.com"));
+	assert_false(bind_label_can_say(x64));
+	assert_false(bind_label_can_say(""));
+	assert_false(bind_label_can_say("-n"));
+	assert_false(bind_label_can_say("n."));
+	assert_false(bind_label_can_say("n/x"));
 }
 
 static void nothing_is_bound_while_barred(void **state)
@@ -266,6 +357,11 @@ int main(void)
 		cmocka_unit_test(the_answer_was_lost),
 		cmocka_unit_test(nobody_knows),
 		cmocka_unit_test(not_yet_is_not_never),
+		cmocka_unit_test(a_hundred_are_in_doubt),
+		cmocka_unit_test(idle_when_all_is_known),
+		cmocka_unit_test(what_is_not_known_at_the_end_is_named),
+		cmocka_unit_test(labelled),
+		cmocka_unit_test(names_that_are_no_labels),
 		cmocka_unit_test(a_pod_without_a_promise),
 		cmocka_unit_test(another_node_than_promised),
 		cmocka_unit_test(a_node_that_is_gone),

@@ -32,6 +32,35 @@ static void the_lock_comes_first(void **state)
 	end();
 }
 
+/* As the node is with this lock. */
+static void answer_node(const char *value)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
+		 "\"hami.io/mutex.lock\":\"%s\"}}}",
+		 value);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	assert_string_equal(fake_open()->path, "/api/v1/nodes/n1");
+	fake_answer(KUBE_DONE, 200, str_text(&text));
+}
+
+/* What the first patch wrote. */
+static void answer_node_with_ours(void)
+{
+	const char *at = strstr(fake_requests[0].body, "mutex.lock\":\"");
+	char value[64];
+
+	assert_non_null(at);
+	snprintf(value, sizeof value, "%.*s", (int)strlen("2026-08-21T06:20:39Z,ns,p1"),
+		 at + strlen("mutex.lock\":\""));
+	answer_node(value);
+}
+
+#define GIVEN_BACK                                                                                                     \
+	"{\"metadata\":{\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{\"hami.io/mutex.lock\":null}}}"
+
 static void the_lock_is_given_back(void **state)
 {
 	(void)state;
@@ -44,18 +73,145 @@ static void the_lock_is_given_back(void **state)
 	assert_int_equal(w.answers, 1);
 	assert_int_equal(held("n1"), 0);
 	wait_requests(3);
-	assert_int_equal(fake_open()->verb, KUBE_GET);
-	fake_answer(KUBE_DONE, 200,
-		    "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
-		    "\"hami.io/mutex.lock\":\"2026-08-21T06:20:39Z,ns,p1\"}}}");
-	assert_string_equal(fake_open()->body,
-			    "{\"metadata\":{\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
-			    "\"hami.io/mutex.lock\":null}}}");
+	answer_node_with_ours();
+	assert_string_equal(fake_open()->body, GIVEN_BACK);
 	fake_answer(KUBE_DONE, 200, "{}");
 	/* And again, for another pod. */
 	reserve("p2", "n1");
 	bind_pod("p2", "n1");
 	wait_requests(5);
+	end();
+}
+
+/* Of the same pod, but of another time: the next leader's. */
+static void a_lock_of_another_leader_stays(void **state)
+{
+	(void)state;
+	begin();
+	reserve("p1", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	fake_answer(KUBE_DONE, 200, "{}");
+	fake_answer(KUBE_NOT_FOUND, 404, "");
+	wait_requests(3);
+	answer_node("2026-08-21T06:20:39Z,ns,p1");
+	fast_run(fake_loop, 1000);
+	assert_int_equal(fake_count, 3);
+	end();
+}
+
+/* The patch may have been done. */
+static void a_lock_in_doubt_is_given_back(void **state)
+{
+	(void)state;
+	for (unsigned stopped = 0; stopped < 2; stopped++) {
+		begin();
+		reserve("p1", "n1");
+		bind_pod("p1", "n1");
+		wait_requests(1);
+		if (stopped)
+			binder_stop(w.binder, "we do not lead");
+		else
+			fake_answer(KUBE_NO_ANSWER, 0, "");
+		assert_int_equal(w.answers, 1);
+		assert_int_equal(held("n1"), 0);
+		wait_requests(2);
+		answer_node_with_ours();
+		assert_string_equal(fake_open()->body, GIVEN_BACK);
+		end();
+	}
+}
+
+/* ---- a pod of a group waits */
+
+#define MEMBER(more) "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p1\"" more "}"
+
+static void begin_contended(void)
+{
+	static char lock[64];
+	hm_auto_str now = { 0 };
+
+	begin_with((struct bind_more) { .lock_retry_ms = 10000 });
+	str_add_utc(&now, clock_wall_ms());
+	snprintf(lock, sizeof lock, "%sZ,other,q", str_text(&now));
+	w.seen.lock = lock;
+	reserve("p1", "n1");
+	bind_pod("p1", "n1");
+	wait_requests(1);
+	answer_node(lock);
+	fake_answer(KUBE_DONE, 200, "{\"spec\":{},\"status\":{\"phase\":\"Pending\"}}");
+	assert_string_equal(fake_open()->path, "/api/v1/namespaces/ns/pods/p1");
+}
+
+static void a_group_waits_for_the_lock(void **state)
+{
+	static const char *const pods[] = {
+		MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"),
+		MEMBER("},\"spec\":{\"schedulingGroup\":{\"podGroupName\":\"g\"}}"),
+	};
+	struct bind_stats stats;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(pods); i++) {
+		begin_contended();
+		fake_answer(KUBE_DONE, 200, pods[i]);
+		fast_run(fake_loop, 1000);
+		assert_int_equal(fake_count, 3); /* what the watch says is enough for a while */
+		assert_int_equal(w.answers, 0);
+		binder_stats(w.binder, &stats);
+		assert_int_equal(stats.in_hand, 0);
+		w.seen.lock = NULL;
+		wait_requests(4);
+		expect_lock("7");
+		fake_answer(KUBE_DONE, 200, "{}");
+		expect_binding("p1", "n1");
+		end();
+	}
+}
+
+static void a_group_waits_for_so_long(void **state)
+{
+	(void)state;
+	begin_contended();
+	fake_answer(KUBE_DONE, 200, MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"));
+	for (size_t n = 4; w.answers == 0; n += 2) {
+		wait_requests(n);
+		answer_node(w.seen.lock);
+		fake_answer(KUBE_DONE, 200, "{\"spec\":{},\"status\":{\"phase\":\"Pending\"}}");
+	}
+	assert_string_equal(w.answer, "timed out after 10s waiting for node n1 to be unlocked: node lock contention");
+	assert_int_equal(held("n1"), 0);
+	assert_in_range(fake_count, 9, 15); /* each 2 s the API server is asked */
+	end();
+}
+
+static void others_do_not_wait(void **state)
+{
+	(void)state;
+	begin_contended();
+	fake_answer(KUBE_DONE, 200, MEMBER("},\"spec\":{}"));
+	assert_string_equal(w.answer, "node n1 has been locked within 5m0s: node lock contention");
+	assert_int_equal(held("n1"), 0);
+	end();
+}
+
+static void a_group_waits_for_its_own(void **state)
+{
+	(void)state;
+	begin_with((struct bind_more) { .lock_retry_ms = 10000 });
+	reserve("p2", "n1");
+	reserve("p1", "n1");
+	bind_pod("p2", "n1");
+	wait_requests(1);
+	bind_pod("p1", "n1");
+	wait_requests(2);
+	fake_answer(KUBE_DONE, 200, MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"));
+	fast_run(fake_loop, 1000);
+	assert_int_equal(fake_count, 2);
+	fake_answer(KUBE_DONE, 200, "{}"); /* p2 has the lock */
+	fake_answer(KUBE_DONE, 201, "{}");
+	wait_requests(4);
+	expect_lock("7"); /* its agent is through, as the watch says */
 	end();
 }
 
@@ -175,9 +331,18 @@ static void what_a_lock_says(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_lock_comes_first),      cmocka_unit_test(the_lock_is_given_back),
-		cmocka_unit_test(one_at_a_time_on_a_node),   cmocka_unit_test(locked_by_another),
-		cmocka_unit_test(a_conflict_is_tried_again), cmocka_unit_test(what_a_lock_says),
+		cmocka_unit_test(the_lock_comes_first),
+		cmocka_unit_test(the_lock_is_given_back),
+		cmocka_unit_test(a_lock_of_another_leader_stays),
+		cmocka_unit_test(a_lock_in_doubt_is_given_back),
+		cmocka_unit_test(a_group_waits_for_the_lock),
+		cmocka_unit_test(a_group_waits_for_so_long),
+		cmocka_unit_test(others_do_not_wait),
+		cmocka_unit_test(a_group_waits_for_its_own),
+		cmocka_unit_test(one_at_a_time_on_a_node),
+		cmocka_unit_test(locked_by_another),
+		cmocka_unit_test(a_conflict_is_tried_again),
+		cmocka_unit_test(what_a_lock_says),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 30;
