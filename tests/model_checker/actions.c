@@ -11,7 +11,7 @@ enum { LEASE_MS = 1000 };
 static void forget(struct w_pod *p)
 {
 	p->belief = W_FREE;
-	p->held_init_done = p->held_terminating = p->asked_nobody = false;
+	p->held_init_done = p->held_terminating = p->asked_nobody = p->told = false;
 }
 
 static void believe(struct w_pod *p, bool fresh)
@@ -23,16 +23,38 @@ static void believe(struct w_pod *p, bool fresh)
 	p->held_terminating = p->phase == W_TERMINATING;
 	p->belief = W_HELD;
 	p->asked_nobody = false;
+	p->told = true;
+}
+
+/* A pod with nothing written on it: a promise to it is over, what is known of it stays, and where it runs it holds. */
+static void learn_of_bare(struct w_pod *p)
+{
+	if (p->belief == W_RESERVED)
+		forget(p);
+	if (p->belief == W_FREE && p->text.garbage)
+		believe(p, true);
+	p->told = p->belief == W_HELD;
+}
+
+static void learn(struct w_pod *p, bool fresh)
+{
+	if (fresh)
+		forget(p);
+	if (p->phase != W_BOUND && p->phase != W_TERMINATING) {
+		if (p->phase != W_PENDING)
+			forget(p);
+	} else if (p->text.bare) {
+		learn_of_bare(p);
+	} else {
+		believe(p, fresh);
+	}
 }
 
 static void tell(struct world *w, struct subject *s, struct w_pod *p)
 {
 	w_say(w, "tell of %s", p->name);
 	subject_tell_pod(w, s, p);
-	if (p->phase == W_BOUND || p->phase == W_TERMINATING)
-		believe(p, false);
-	else if (p->phase != W_PENDING)
-		forget(p);
+	learn(p, false);
 }
 
 /* ---- scheduling */
@@ -97,7 +119,7 @@ static void bind(struct world *w, struct subject *s, struct w_pod *p)
 		w_say(w, "bind: %s", p->name);
 		cluster_bound(s->c, p->uid);
 		p->belief = W_HELD;
-		p->held_terminating = false;
+		p->held_terminating = p->told = false;
 	} else {
 		w_say(w, "bind: %s refused", p->name);
 		cluster_roll_back(s->c, p->uid);
@@ -111,12 +133,12 @@ static void resolve(struct world *w, struct subject *s, struct w_pod *p)
 	if (!p->asked_nobody)
 		return;
 	w_say(w, "%s is read after a lost answer", p->name);
-	if (p->phase == W_BOUND || p->phase == W_TERMINATING) {
-		tell(w, s, p);
-	} else {
+	if ((p->phase != W_BOUND && p->phase != W_TERMINATING) || p->text.bare) {
 		cluster_roll_back(s->c, p->uid);
 		forget(p);
 	}
+	if (p->phase == W_BOUND || p->phase == W_TERMINATING)
+		tell(w, s, p);
 }
 
 static void wait_a_while(struct world *w, struct subject *s)
@@ -165,7 +187,7 @@ static void end_init(struct world *w, struct subject *s, struct w_pod *p)
 
 	for (int i = 0; i < p->count; i++)
 		any |= p->asks[i].kind == W_INIT;
-	if (!any || p->phase != W_BOUND)
+	if (!any || p->phase != W_BOUND || (p->text.bare && !p->text.garbage))
 		return;
 	p->init_done = true;
 	w_say(w, "%s's init containers are done", p->name);
@@ -196,7 +218,10 @@ static void bind_elsewhere(struct world *w, struct subject *s, struct w_pod *p)
 	w_make_text(w, p, &p->text);
 	p->phase = W_BOUND;
 	w_say(w, "%s is bound to %s by somebody else%s", p->name, w->nodes[p->text.node].name,
-	      p->text.garbage ? ", and its text cannot be read" : "");
+	      p->text.bare
+		      ? p->text.garbage ? ", nothing is written on it, and it runs" : ", and nothing is written on it"
+	      : p->text.garbage ? ", and its text cannot be read"
+				: "");
 	tell(w, s, p);
 }
 
@@ -275,14 +300,39 @@ void restart(struct world *w, struct subject *s)
 		}
 		p = &w->pods[order[i] - W_NODES];
 		subject_tell_pod(w, s, p);
-		if (p->phase == W_BOUND || p->phase == W_TERMINATING)
-			believe(p, true);
-		else
-			forget(p);
+		learn(p, true);
 	}
 	for (int i = 0; i < W_SPACES; i++)
 		for (int k = 0; k < W_QUOTAS; k++)
 			tell_quota(w, s, i, k);
+}
+
+/* The watch is cut, and all pods are listed anew. Of those that were told of the reflector knows that they are gone;
+ * those whose Binding alone was answered are known to be gone by the list's end. A Binding of meanwhile is not in it.
+ */
+static void list_anew(struct world *w, struct subject *s, struct w_pod *meanwhile)
+{
+	size_t want = 0, gone;
+
+	w_say(w, "the watch is cut");
+	cluster_list_begins(s->c);
+	for (int i = 0; i < W_PODS; i++) {
+		struct w_pod *p = &w->pods[i];
+		if (p->told || (p->phase != W_ENDED && p->phase != W_GONE))
+			tell(w, s, p);
+	}
+	bind(w, s, meanwhile);
+	for (int i = 0; i < W_PODS; i++) {
+		struct w_pod *p = &w->pods[i];
+		if (p->belief != W_HELD || p->told || p->phase == W_BOUND)
+			continue;
+		forget(p);
+		want++;
+	}
+	gone = cluster_list_ended(s->c);
+	w_say(w, "the list has ended; %zu are gone", want);
+	if (gone != want)
+		w_fail(w, "%zu pods are found to be gone, and %zu are", gone, want);
 }
 
 void settle(struct world *w, struct subject *s)
@@ -314,6 +364,7 @@ void act(struct world *w, struct subject *s)
 	case 6: wait_a_while(w, s); break;
 	case 7: bind_elsewhere(w, s, p); break;
 	case 8: settle(w, s); break;
+	case 9: list_anew(w, s, p); break;
 	default: W_PICK(w, of_pods)(w, s, p);
 	}
 }

@@ -262,8 +262,14 @@ void oracle_check_belief(struct world *w)
 {
 	for (int i = 0; i < W_PODS; i++) {
 		const struct w_pod *p = &w->pods[i];
-		if ((p->phase == W_BOUND || p->phase == W_TERMINATING) &&
-		    (p->belief == W_FREE || p->belief == W_RESERVED || p->held.node != p->text.node))
+		bool known = p->belief == W_BINDING || p->belief == W_HELD;
+		if (p->phase != W_BOUND && p->phase != W_TERMINATING)
+			continue;
+		if (p->text.bare)
+			known = p->text.garbage ? known : p->belief != W_RESERVED;
+		else
+			known = known && p->held.node == p->text.node;
+		if (!known)
 			w_fail(w, "%s is bound, and the scheduler does not know", p->name);
 	}
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""seeded.py --build DIR [--seconds N] [FAULT...]: does the model checker find bugs? One at a time, a bug is put into a copy
-of one source file, which is compiled and linked with the rest of the build into a model-checker of its own; that must
-find it within the time, and must find nothing without it. Exit status 1: a bug was not found."""
+"""seeded.py --build DIR [--seconds N] [FAULT...]: does the model checker find bugs, and the test of Bindings its own? One at
+a time, a bug is put into a copy of one source file, which is compiled and linked with the rest of the build into a program
+of its own; that must say what is wrong within the time. The same copies without a bug must say nothing. Exit status 1: a
+bug was not found, or one that is not there."""
 import argparse
 import concurrent.futures
 import os
@@ -22,13 +23,15 @@ class Fault(typing.NamedTuple):
     file: str
     text: str  # stands there once
     becomes: str
+    program: str = "model-checker"
 
 
+BIND = "src/sched/bind/bind_job.c"
 PLACEMENT = "src/model/placement/"
 FAULTS = [
     Fault("sidecars take turns, as init containers do", PLACEMENT + "pod_use.c", "kind == ASK_INIT", "kind != ASK_APP"),
-    Fault("a Binding that failed is not rolled back", PLACEMENT + "cluster.c", "if (h != NULL && is_promise(h))\n\t\tcluster_release",
-          "if (h != NULL && h->state == HOLD_RESERVED)\n\t\tcluster_release"),
+    Fault("a Binding that failed is not rolled back", PLACEMENT + "cluster.c", "if (h != NULL && is_promise(h))\n\t\ttake_back",
+          "if (h != NULL && h->state == HOLD_RESERVED)\n\t\ttake_back"),
     Fault("a reservation expires while its Binding is on the way", PLACEMENT + "cluster.c",
           "\tlink_remove(&h->of_reserved);\n\tif (state", "\tif (state"),
     Fault("what a pod held before stays with it", PLACEMENT + "cluster.c", "\tif (old != NULL)\n\t\tdrop(c, old);\n", ""),
@@ -51,16 +54,31 @@ FAULTS = [
           "node_book_end_init(h->node, h);\n\tcharge(h);", "node_book_end_init(h->node, h);"),
     Fault("slices are free when the first of a pod's containers leaves them", PLACEMENT + "node_state.c",
           "if (--n->slice_holders[card][i] == 0)", "n->slice_holders[card][i]--;"),
-    Fault("pods that are being deleted hold nothing after a restart", "src/sched/view/pod_hold.c", "|| pod_has_ended(pod))",
-          '|| pod_has_ended(pod) || pod_member(pod_member(pod, "metadata"), "deletionTimestamp") != NULL)'),
+    Fault("pods that are being deleted hold nothing after a restart", "src/sched/view/pod_hold.c", "|| pod_has_ended(pod) ||",
+          "|| pod_has_ended(pod) || pod_is_terminating(pod) ||"),
     Fault("init containers that are done hold again after a restart", "src/sched/view/pod_hold.c", "return plain > 0;",
           "return false;"),
+    Fault("what is promised to a pod stays when somebody else has bound it", PLACEMENT + "cluster.c",
+          "if (h->state == HOLD_RESERVED)\n\t\ttake_back(c, h);", ""),
+    Fault("what ended unwatched is held for ever", PLACEMENT + "cluster.c", "\t\tcluster_release(c, h->uid);\n\t\tn++;", "\t\tn++;"),
+    Fault("a Binding that was answered within a list is forgotten at its end", PLACEMENT + "cluster.c",
+          " || h->bound_in == c->lists", ""),
+    Fault("a pod that runs with nothing written on it holds nothing", "src/sched/view/pod_hold.c", "(!told && !pod_runs(pod))",
+          "!told"),
+    Fault("a Binding that was refused keeps its cards", BIND, "\tjob_roll_back(j);\n\tjob_answer(j, why);", "\tjob_answer(j, why);",
+          "test_sched_bind"),
+    Fault("a pod that is bound is only promised its cards", BIND, "\t\tcluster_bound(j->binder->config.cluster, j->uid);",
+          "\t\t;", "test_sched_bind"),
 ]
+WRONG = {
+    "model-checker": r"WRONG: (.*)",
+    "test_sched_bind": r"\[  FAILED  \] (\w+)",
+}
 
 
-def commands(build):
-    """({source: what compiles it, but for names}, what links the checker, for a shell)."""
-    done = subprocess.run(["ninja", "-C", build, "-t", "commands", "tests/model-checker"], check=True, capture_output=True, text=True)
+def commands(build, program):
+    """({source: what compiles it, but for names}, what links the program, for a shell)."""
+    done = subprocess.run(["ninja", "-C", build, "-t", "commands", f"tests/{program}"], check=True, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line]
     compile_of = {}
     for line in lines:
@@ -70,26 +88,33 @@ def commands(build):
     return compile_of, lines[-1]
 
 
-def seed(fault, source):
+def check_table():
+    counts = [(fault, (REPO / fault.file).read_text().count(fault.text)) for fault in FAULTS]
+    bad = [f"seeded.py: {fault.file} has {fault.text!r} {n} times; mend the table of faults" for fault, n in counts if n != 1]
+    if bad:
+        sys.exit("\n".join(bad))
+
+
+def seed(fault, source, seeded):
     text = (REPO / fault.file).read_text()
-    if text.count(fault.text) != 1:
-        sys.exit(f"seeded.py: {fault.file} has {fault.text!r} {text.count(fault.text)} times; mend the table of faults")
-    source.write_text(text.replace(fault.text, fault.becomes))
+    source.write_text(text.replace(fault.text, fault.becomes) if seeded else text)
 
 
-def find(fault, build, compile_of, link, folder, seconds):
-    """Seconds until the checker says that something is wrong; None: it does not."""
-    source, program = folder / "fault.c", folder / "checker"
-    seed(fault, source)
+def run(fault, build, compile_of, link, folder, seconds, seeded=True):
+    """(seconds, what it said to be wrong); "": nothing."""
+    source, program = folder / "fault.c", folder / "program"
+    seed(fault, source, seeded)
     compiler = next(command for name, command in compile_of.items() if name.endswith("/" + fault.file))
     subprocess.run(shlex.split(compiler) + ["-w", "-o", folder / "fault.o", "-c", source], cwd=build, check=True)
-    subprocess.run(link.replace("-o tests/model-checker", f"{folder}/fault.o -o {program}"), shell=True, cwd=build, check=True)
+    subprocess.run(link.replace(f"-o tests/{fault.program}", f"{folder}/fault.o -o {program}"), shell=True, cwd=build, check=True)
     before = time.monotonic()
-    done = subprocess.run([program, f"--seconds={seconds}"], capture_output=True, text=True, check=False, timeout=seconds + 60)
-    if done.returncode == 0:
-        return None, ""
-    wrong = re.search(r"WRONG: (.*)|(check failed.*)|(SUMMARY.*)", done.stdout + done.stderr)
-    return time.monotonic() - before, wrong[0] if wrong else f"ended with {done.returncode}"
+    flags = [f"--seconds={seconds}"] if fault.program == "model-checker" else []
+    done = subprocess.run([program, *flags], capture_output=True, text=True, check=False, timeout=seconds + 60)
+    took, said = time.monotonic() - before, done.stdout + done.stderr
+    wrong = re.search(WRONG[fault.program] + "|(check failed.*)|(SUMMARY.*)", said)
+    if (done.returncode == 0) != (wrong is None):  # it could not do its work: that is not found
+        sys.exit(f"seeded.py: {fault.what}: ended with {done.returncode}:\n{said[-2000:]}")
+    return took, wrong[0] if wrong else ""
 
 
 def main():
@@ -99,18 +124,23 @@ def main():
     parser.add_argument("faults", nargs="*")
     args = parser.parse_args()
     chosen = [f for f in FAULTS if not args.faults or any(word in f.what for word in args.faults)]
+    check_table()
     missed, build = 0, args.build.resolve()
-    compile_of, link = commands(build)
+    made = {program: commands(build, program) for program in {f.program for f in chosen}}
+    controls = {f.file: f for f in chosen}.values()
     with tempfile.TemporaryDirectory(prefix="hm-seeded-", dir="/tmp") as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        def one(number):
-            own = pathlib.Path(folder) / str(number)
-            own.mkdir()
-            return find(chosen[number], build, compile_of, link, own, args.seconds)
+        def one(fault, seconds, seeded):
+            own = pathlib.Path(tempfile.mkdtemp(dir=folder))
+            return run(fault, build, *made[fault.program], own, seconds, seeded)
 
-        for fault, (took, wrong) in zip(chosen, pool.map(one, range(len(chosen)))):
-            missed += took is None
-            print(f"{'NOT FOUND' if took is None else f'{took:5.2f} s'}  {fault.what}: {wrong}", flush=True)
-    print(f"seeded.py: {len(chosen) - missed} of {len(chosen)} bugs found within {args.seconds} s each")
+        for fault, (_, wrong) in zip(controls, pool.map(lambda f: one(f, 3, False), controls)):
+            if wrong:
+                sys.exit(f"seeded.py: {fault.file} as it is: {wrong}")
+        for fault, (took, wrong) in zip(chosen, pool.map(lambda f: one(f, args.seconds, True), chosen)):
+            missed += not wrong
+            print(f"{f'{took:5.2f} s' if wrong else 'NOT FOUND'}  {fault.what}: {wrong}", flush=True)
+    print(f"seeded.py: {len(chosen) - missed} of {len(chosen)} bugs found within {args.seconds} s each; without them nothing "
+          f"({len(controls)} files)")
     return 1 if missed else 0
 
 

@@ -152,6 +152,14 @@ void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
 		return;
 	}
 	tree = json_of(w, p);
+	/* As the view does: no text is no news of a pod that is known. */
+	if (p->phase == W_BOUND || p->phase == W_TERMINATING) {
+		cluster_seen(s->c, p->uid);
+		if (!pod_is_told(tree) && (!pod_runs(tree) || cluster_find(s->c, p->uid) != NULL)) {
+			json_free(tree);
+			return;
+		}
+	}
 	must(pod_hold_read(tree, &rules, &trust, &h, &e) == 0, "a pod is not read");
 	if (h.holds) {
 		if (cluster_hold(s->c, &h.hold, &e) < 0)

@@ -80,7 +80,9 @@ void w_make_text(struct world *w, const struct w_pod *p, struct w_record *out)
 {
 	const struct w_node *n;
 
-	*out = (struct w_record) { .node = (int)w_roll(w, W_NODES), .garbage = w_chance(w, 25) };
+	*out = (struct w_record) { .node = (int)w_roll(w, W_NODES),
+				   .garbage = w_chance(w, 25),
+				   .bare = w_chance(w, 25) };
 	n = &w->nodes[out->node];
 	for (int i = 0; i < p->count; i++)
 		for (int k = 0; k < p->asks[i].count; k++) {
@@ -200,7 +202,7 @@ static void write_wish(const char *key, const char *value, struct str *out)
 
 static void write_status(const struct w_pod *p, struct str *out)
 {
-	const char *between = "";
+	const char *between = "", *now = p->text.bare && !p->text.garbage ? "\"waiting\":{}" : "\"running\":{}";
 
 	str_addf(out, "\"status\":{\"phase\":\"%s\",\"initContainerStatuses\":[",
 		 p->phase == W_ENDED     ? "Succeeded"
@@ -210,11 +212,10 @@ static void write_status(const struct w_pod *p, struct str *out)
 		if (p->asks[i].kind == W_APP)
 			continue;
 		str_addf(out, "%s{\"name\":\"c%d\",\"state\":{%s}}", between, i,
-			 p->init_done && p->asks[i].kind == W_INIT ? "\"terminated\":{\"exitCode\":0}"
-								   : "\"running\":{}");
+			 p->init_done && p->asks[i].kind == W_INIT ? "\"terminated\":{\"exitCode\":0}" : now);
 		between = ",";
 	}
-	str_add(out, "]}");
+	str_addf(out, "],\"containerStatuses\":[{\"name\":\"c\",\"state\":{%s}}]}", now);
 }
 
 void w_write_pod(const struct w_pod *p, const struct world *w, struct str *out)
@@ -229,7 +230,7 @@ void w_write_pod(const struct w_pod *p, const struct world *w, struct str *out)
 	write_wish("hami.io/gpu-scheduler-policy", p->card_policy, out);
 	write_wish("hami.io/node-scheduler-policy", p->node_policy, out);
 	write_wish("nvidia.com/numa-bind", p->numa_bind, out);
-	if (bound) {
+	if (bound && !p->text.bare) {
 		write_wish("hami.io/vgpu-node", w->nodes[p->text.node].name, out);
 		str_add(out, ",\"hami.io/vgpu-devices-allocated\":\"");
 		write_devices(p, out);

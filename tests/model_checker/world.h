@@ -50,7 +50,8 @@ struct w_node {
 /* Where a pod is, and with what. */
 struct w_record {
 	int node;
-	bool garbage; /* the text cannot be read */
+	bool garbage; /* the text cannot be read; where there is none: its containers run */
+	bool bare;    /* somebody bound it and wrote nothing on it */
 	int count;
 	struct w_share shares[W_SHARES];
 };
@@ -70,6 +71,7 @@ struct w_pod {
 	/* As the scheduler was told, or has promised. */
 	enum w_belief belief;
 	bool held_terminating, held_init_done;
+	bool told; /* the watch has said so, too: W_HELD is not our Binding's answer alone */
 	struct w_record held;
 	uint64_t expires_ms;
 	bool asked_nobody; /* its Binding is on the way, and we do not know how it ended */
