@@ -185,8 +185,9 @@ static void set_hosts(struct cluster *c, uint64_t nodes)
 		char name[64];
 
 		name_node(name, sizeof name, i);
-		cluster_set_host(c, name, (int64_t)dice(i % 2 == 0 ? 95500 : 127500),
-				 (int64_t)dice(i % 2 == 0 ? 380000 : 760000));
+		cluster_set_host(c, name,
+				 (struct host_amount) { (int64_t)dice(i % 2 == 0 ? 95500 : 127500),
+							(int64_t)dice(i % 2 == 0 ? 380000 : 760000) });
 	}
 }
 

@@ -168,12 +168,12 @@ const struct node_state *cluster_node(const struct cluster *c, const char *name)
 
 /* ---- CPU and memory */
 
-void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib)
+void cluster_set_host(struct cluster *c, const char *name, struct host_amount all)
 {
 	struct node_book *b = map_get(c->books, name);
 
 	if (b != NULL)
-		node_book_set_host(b, (struct host_amount) { cpu_milli, host_mib });
+		node_book_set_host(b, all);
 }
 
 static int take_host(struct cluster *c, const char *uid, const char *node, struct host_amount amount, bool promised,
@@ -189,10 +189,9 @@ static int take_host(struct cluster *c, const char *uid, const char *node, struc
 	return err;
 }
 
-int cluster_take_host(struct cluster *c, const char *uid, const char *node, int64_t cpu_milli, int64_t host_mib,
-		      struct hm_err *e)
+int cluster_take_host(struct cluster *c, const char *uid, const char *node, struct host_amount has, struct hm_err *e)
 {
-	return take_host(c, uid, node, (struct host_amount) { cpu_milli, host_mib }, false, e);
+	return take_host(c, uid, node, has, false, e);
 }
 
 /* ---- holdings */

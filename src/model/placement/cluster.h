@@ -48,12 +48,11 @@ const struct node_state *cluster_node(const struct cluster *c, const char *name)
  * what is left */
 
 /* All that the node has for pods; -1: not known. */
-void cluster_set_host(struct cluster *c, const char *name, int64_t cpu_milli, int64_t host_mib);
+void cluster_set_host(struct cluster *c, const char *name, struct host_amount all);
 
 /* The pod, with cards or without, is bound to the node and has so much of it, whatever it had before, until
- * cluster_release. Amounts are at most HOST_MOST. -HM_ENOMEM changes nothing. */
-#define HOST_MOST ((int64_t)1 << 40)
-int cluster_take_host(struct cluster *c, const char *uid, const char *node, int64_t cpu_milli, int64_t host_mib,
+ * cluster_release. -HM_ENOMEM changes nothing. */
+int cluster_take_host(struct cluster *c, const char *uid, const char *node, struct host_amount has,
 		      struct hm_err *e) HM_MUST_USE;
 
 /* ---- holdings */

@@ -29,10 +29,6 @@ struct held_card {
 	int card;        /* of the state; NODE_NO_CARD */
 };
 
-struct host_amount {
-	int64_t cpu_milli, mib;
-};
-
 struct node_book {
 	char *name;
 	struct node_state *state; /* owned; NULL while the node is not there */

@@ -20,6 +20,14 @@ enum {
 	NODE_NO_CARD = -1,
 };
 
+/* CPU and memory of a node: what it has, what is left, or what a pod has of it (HOST_MOST at most, so that many add
+ * up).
+ */
+struct host_amount {
+	int64_t cpu_milli, mib;
+};
+#define HOST_MOST ((int64_t)1 << 40)
+
 /* What one holder, or all together, have of a card. */
 struct card_use {
 	int64_t slots;

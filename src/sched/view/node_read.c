@@ -8,6 +8,7 @@
 #include "hami/quantity.h"
 #include "hami/register_text.h"
 #include "hami/score_text.h"
+#include "sched/view/host_read.h"
 #include "sched/view/pod_read.h"
 #include "sched/view/print.h"
 
@@ -172,6 +173,7 @@ int node_read(const struct cJSON *node, const struct node_rules *rules, struct t
 	const char *text = pod_annotation(node, HAMI_NODE_REGISTER);
 	hm_auto_node_register registered = { 0 };
 	hm_auto(node_state) *n = NULL;
+	struct host_amount host;
 	struct hm_err own;
 	int err;
 
@@ -200,6 +202,9 @@ int node_read(const struct cJSON *node, const struct node_rules *rules, struct t
 	if (err < 0)
 		return err;
 	node_state_cordon(n, pod_annotation(node, HAMI_NODE_CORDON));
+	host = host_of_node(node);
+	n->cpu_milli = host.cpu_milli;
+	n->host_mib = host.mib;
 	*out = HM_STEAL(n);
 	return 0;
 }

@@ -24,13 +24,14 @@ struct node_rules {
 /* -HM_EINVAL: the selector is not of that form. */
 int node_selector_check(const char *selector, struct hm_err *e) HM_MUST_USE;
 
-/* *out is the node with its cards, cordoned ones marked. -HM_ENOTFOUND: it has none, the message says why (not
- * registered, not offered, not selected); -HM_EPROTO, -HM_EINVAL, -HM_ELIMIT: its texts are broken; -HM_ENOMEM. */
+/* *out is the node with its cards, cordoned ones marked, and its allocatable CPU and memory. -HM_ENOTFOUND: it has
+ * none, the message says why (not registered, not offered, not selected); -HM_EPROTO, -HM_EINVAL, -HM_ELIMIT: its texts
+ * are broken; -HM_ENOMEM. */
 int node_read(const struct cJSON *node, const struct node_rules *rules, struct texts *texts, struct node_state **out,
 	      struct hm_err *e) HM_MUST_USE;
 
-/* A number of all that node_read takes from the object but the cordon: another one, other cards. For most changes of a
- * Node (its conditions) it stays. */
+/* A number of all that node_read takes from the object but the cordon, CPU and memory: another one, other cards. For
+ * most changes of a Node (its conditions) it stays. */
 uint64_t node_read_print(const struct cJSON *node, const struct node_rules *rules);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "contract/hami.h"
 #include "hami/quantity.h"
+#include "sched/view/host_read.h"
 
 struct pod_rules pod_rules_of(const struct device_config *c)
 {
@@ -149,6 +150,7 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 {
 	const struct cJSON *meta = pod_member(pod, "metadata"), *spec = pod_member(pod, "spec");
 	const struct cJSON *init = pod_member(spec, "initContainers"), *apps = pod_member(spec, "containers");
+	struct host_amount host;
 	struct hm_err why = { 0 };
 
 	*out = (struct pod_ask) { .uid = or_empty(pod_text(meta, "uid")),
@@ -160,6 +162,9 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 	    (apps != NULL && !cJSON_IsNull(apps) && !cJSON_IsArray(apps)))
 		return hm_err_set(e, HM_EPROTO, "no pod: its containers are no list");
 	read_wishes(pod_member(meta, "annotations"), &out->wishes);
+	host = host_of_pod(pod);
+	out->cpu_milli = host.cpu_milli;
+	out->host_mib = host.mib;
 	if (read_list(init, true, rules, out, &why) < 0 || read_list(apps, false, rules, out, &why) < 0)
 		return hm_err_set(e, HM_ENOMEM, "read a pod");
 	if (why.code != 0 && e != NULL)

@@ -20,9 +20,10 @@ struct pod_rules {
 };
 struct pod_rules pod_rules_of(const struct device_config *c);
 
-/* Texts are borrowed from the tree; *out is freed with pod_ask_fini, on failure too. -HM_EINVAL names container and
- * resource where an amount is no whole number or out of range, -HM_ELIMIT: too many containers; *out is then the most
- * that the pod may want, whole cards for what cannot be read. -HM_EPROTO: no pod; -HM_ENOMEM. */
+/* Containers, wishes, CPU and memory (host_read.h). Texts are borrowed from the tree; *out is freed with pod_ask_fini,
+ * on failure too. -HM_EINVAL names container and resource where an amount is no whole number or out of range,
+ * -HM_ELIMIT: too many containers; *out is then the most that the pod may want, whole cards for what cannot be read.
+ * -HM_EPROTO: no pod; -HM_ENOMEM. */
 int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct pod_ask *out,
 		 struct hm_err *e) HM_MUST_USE;
 

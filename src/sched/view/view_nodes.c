@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "contract/hami.h"
+#include "sched/view/host_read.h"
 #include "sched/view/view_internal.h"
 
 static void row_free(struct node_row *row)
@@ -107,6 +108,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 		}
 	} else {
 		hm_err_set(&why, HM_ENOTFOUND, "%s", row->view.why);
+		cluster_set_host(v->config.cluster, o->name, host_of_node(o->tree));
 		if (cordon_print != row->cordon)
 			cluster_cordon_node(v->config.cluster, o->name, cordon);
 	}

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "contract/hami.h"
+#include "sched/view/host_read.h"
 #include "sched/view/view_internal.h"
 
 /* Pods that ended hold nothing: not listed, and told as deleted when they do. */
@@ -94,8 +95,8 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 	return 0;
 }
 
-/* Most pods have nothing to do with us: they are passed over without a trace. Of a pod that we know to hold cards, what
- * is no longer said is still so. */
+/* Of most pods nothing is known but what they have of their node's CPU and memory. Of a pod that we know to hold cards,
+ * what is no longer said is still so. */
 static void take_pod(struct view *v, const struct kube_object *o)
 {
 	const char *node = pod_text(pod_member(o->tree, "spec"), "nodeName");
@@ -106,6 +107,10 @@ static void take_pod(struct view *v, const struct kube_object *o)
 	if (node == NULL || node[0] == '\0')
 		return;
 	cluster_seen(v->config.cluster, o->uid);
+	if (cluster_take_host(v->config.cluster, o->uid, node, host_of_pod(o->tree), &e) < 0) {
+		view_missed(v, VIEW_PODS, o->key);
+		return;
+	}
 	if (!pod_is_told(o->tree) && (!pod_runs(o->tree) || cluster_find(v->config.cluster, o->uid) != NULL))
 		return;
 	print = print_of(o->tree);

@@ -1,5 +1,6 @@
 #include "sched/view/node_read.h"
 
+#include "base/str.h"
 #include "harness/json_of.h"
 #include "harness/sweep.h"
 
@@ -79,6 +80,37 @@ static void late_only_where_every_card_says_so(void **state)
 
 		assert_int_equal(node_read(tree, &rules, texts, &n, NULL), 0);
 		assert_int_equal(n->late_binding, rows[i].late);
+	}
+}
+
+static void cpu_and_memory_are_the_allocatable(void **state)
+{
+	static const struct {
+		const char *allocatable;
+		int64_t cpu_milli, host_mib;
+	} rows[] = {
+		{ OFFERED, -1, -1 },
+		{ OFFERED ",'cpu':'95500m','memory':'1056297124Ki'", 95500, 1031540 },
+		{ OFFERED ",'cpu':96,'memory':'1'", 96000, 0 },
+		{ OFFERED ",'cpu':'many','memory':'-1'", -1, 0 },
+	};
+	hm_auto(texts) *texts = texts_new();
+	uint64_t print = 0;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str text = { 0 };
+		hm_auto(cJSON) *tree = NULL;
+		hm_auto(node_state) *n = NULL;
+
+		str_addf(&text, NODE(REGISTER(CARD("GPU-a", "")), "%s"), rows[i].allocatable);
+		tree = json_of(str_text(&text));
+		assert_int_equal(node_read(tree, &rules, texts, &n, NULL), 0);
+		assert_int_equal(n->cpu_milli, rows[i].cpu_milli);
+		assert_int_equal(n->host_mib, rows[i].host_mib);
+		/* They are no reason to make the cards anew. */
+		assert_true(i == 0 || node_read_print(tree, &rules) == print);
+		print = node_read_print(tree, &rules);
 	}
 }
 
@@ -207,9 +239,13 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cards_as_registered), cmocka_unit_test(late_only_where_every_card_says_so),
-		cmocka_unit_test(nodes_without_cards), cmocka_unit_test(whatever_the_handshake_says),
-		cmocka_unit_test(selectors),           cmocka_unit_test(the_print_changes_with_the_cards_alone),
+		cmocka_unit_test(cards_as_registered),
+		cmocka_unit_test(late_only_where_every_card_says_so),
+		cmocka_unit_test(nodes_without_cards),
+		cmocka_unit_test(whatever_the_handshake_says),
+		cmocka_unit_test(selectors),
+		cmocka_unit_test(the_print_changes_with_the_cards_alone),
+		cmocka_unit_test(cpu_and_memory_are_the_allocatable),
 		cmocka_unit_test(memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

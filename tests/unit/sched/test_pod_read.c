@@ -2,6 +2,7 @@
 
 #include "harness/json_of.h"
 #include "harness/sweep.h"
+#include "sched/view/host_read.h"
 
 static const struct pod_rules rules = {
 	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 2, 0, 0 },
@@ -110,6 +111,52 @@ static void a_resource_without_a_name_is_not_asked_for(void **state)
 	assert_memory_equal(&ask.containers[0], &want, sizeof want);
 }
 
+#define ASKS(requests) "{'resources':{'requests':{" requests "}}}"
+#define SIDECAR(requests) "{'restartPolicy':'Always','resources':{'requests':{" requests "}}}"
+
+static void cpu_and_memory_as_kubernetes_counts_them(void **state)
+{
+	static const struct {
+		const char *pod;
+		int64_t cpu_milli, host_mib;
+	} rows[] = {
+		{ POD("", ""), 0, 0 },
+		{ POD("",
+		      "'containers':[" ASKS("'cpu':'1500m','memory':'1Gi'") "," ASKS("'cpu':2,'memory':'512Mi'") "]"),
+		  3500, 1536 },
+		/* A MiB begun is a MiB, of the pod, not of each container; a milli of CPU is one of each. */
+		{ POD("", "'containers':[" ASKS("'cpu':'100u','memory':'600Ki'") "," ASKS(
+				  "'cpu':'100u','memory':'600Ki'") "]"),
+		  2, 2 },
+		/* An init container beside the sidecars before it; the largest counts. */
+		{ POD("", "'initContainers':[" ASKS("'cpu':'5'") "," SIDECAR("'cpu':'1','memory':'1Gi'") "," ASKS(
+				  "'cpu':'4','memory':'2Gi'") "," SIDECAR("'cpu':'1'") "],'containers':[" ASKS("'cpu':'"
+													       "2'") "]"),
+		  5000, 3072 },
+		{ POD("", "'initContainers':[" ASKS("'cpu':'1'") "," SIDECAR("'cpu':'1'") "],'containers':[" ASKS(
+				  "'cpu':'2'") "],'overhead':{'cpu':'250m','memory':'128Mi'}"),
+		  3250, 128 },
+		/* The pod's own word instead of its containers', where it says one. */
+		{ POD("", "'resources':{'requests':{'cpu':'8'}},'containers':[" ASKS(
+				  "'cpu':'2','memory':'1Gi'") "],"
+							      "'overhead':{'cpu':'1'}"),
+		  9000, 1024 },
+		{ POD("", "'containers':[" ASKS("'cpu':'x','memory':[]") "," ASKS("'cpu':'-1'") "]"), 0, 0 },
+		{ POD("", "'containers':[" ASKS("'cpu':'9E','memory':'9E'") "," ASKS("'cpu':'9E','memory':'9E'") "]"),
+		  HOST_MOST, HOST_MOST },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(cJSON) *pod = json_of(rows[i].pod);
+		hm_auto_pod_ask ask = { 0 };
+
+		assert_int_equal(pod_read_ask(pod, &rules, &ask, NULL), 0);
+		if (ask.cpu_milli != rows[i].cpu_milli || ask.host_mib != rows[i].host_mib)
+			fail_msg("row %zu: %lld milli, %lld MiB", i, (long long)ask.cpu_milli, (long long)ask.host_mib);
+	}
+}
+
 static int read_one(void *arg)
 {
 	hm_auto_pod_ask ask = { 0 };
@@ -128,8 +175,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(asks_in_order),   cmocka_unit_test(each_wish_has_its_key),
-		cmocka_unit_test(what_is_refused), cmocka_unit_test(a_resource_without_a_name_is_not_asked_for),
+		cmocka_unit_test(asks_in_order),
+		cmocka_unit_test(each_wish_has_its_key),
+		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(a_resource_without_a_name_is_not_asked_for),
+		cmocka_unit_test(cpu_and_memory_as_kubernetes_counts_them),
 		cmocka_unit_test(memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

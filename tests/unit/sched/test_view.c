@@ -279,6 +279,81 @@ static void quotas_of_a_namespace(void **state)
 	end();
 }
 
+/* Allocatable: so many cores and MiB. */
+static void tell_host(const char *annotations, unsigned cores, unsigned mib)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{'metadata':{'name':'n1','uid':'un','resourceVersion':'%llu','annotations':{%s}},"
+		 "'status':{'allocatable':{'nvidia.com/gpu':'10','cpu':'%u','memory':'%uMi'}}}",
+		 (unsigned long long)++w.version, annotations, cores, mib);
+	fake_watch_of(NODES);
+	fake_watch(str_text(&text), false);
+}
+
+/* A pod without cards. */
+static void tell_plain(const char *node, const char *cpu, const char *phase, bool gone)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text,
+		 "{'metadata':{'name':'plain','namespace':'ns','uid':'plain','resourceVersion':'%llu'},'spec':{"
+		 "'nodeName':'%s','containers':[{'resources':{'requests':{'cpu':'%s','memory':'1Gi'}}}]},"
+		 "'status':{'phase':'%s'}}",
+		 (unsigned long long)++w.version, node, cpu, phase);
+	fake_watch_of(PODS);
+	fake_watch(str_text(&text), gone);
+}
+
+static void expect_host(int64_t cpu_milli, int64_t host_mib)
+{
+	assert_int_equal(cluster_node(w.cluster, "n1")->cpu_milli, cpu_milli);
+	assert_int_equal(cluster_node(w.cluster, "n1")->host_mib, host_mib);
+}
+
+static void pods_without_cards_have_their_cpu(void **state)
+{
+	(void)state;
+	begin();
+	tell_plain("n1", "1", "Running", false);
+	tell_host(REGISTER, 8, 4096);
+	expect_host(7000, 3072);
+	tell_plain("n1", "1500m", "Running", false); /* resized in place */
+	expect_host(6500, 3072);
+	tell_host(REGISTER, 16, 4096); /* the cards are as they were */
+	expect_host(14500, 3072);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	tell_host(REGISTER ",'hami.io/node-nvidia-score':'[]'", 16, 4096); /* the cards are made anew */
+	assert_int_equal(used()->memory_mib, 3000);
+	expect_host(14500, 3072);
+	tell_plain("n1", "1500m", "Running", true);
+	expect_host(16000, 4096);
+	tell_plain("n1", "2", "Running", false);
+	expect_host(14000, 3072);
+	tell_plain("n1", "2", "Failed", false);
+	expect_host(16000, 4096);
+	tell_plain("", "2", "Pending", false);
+	expect_host(16000, 4096);
+	end();
+}
+
+/* A list that no longer has the pod gives its UID and no object. */
+static void a_pod_that_a_list_no_longer_has_gives_its_cpu_back(void **state)
+{
+	(void)state;
+	begin();
+	tell_host(REGISTER, 8, 4096);
+	tell_plain("n1", "2", "Running", false);
+	expect_host(6000, 3072);
+	fake_watch_of(PODS);
+	fake_reflector.deleted(
+		fake_reflector.arg,
+		&(struct kube_object) { .key = "ns/plain", .name_space = "ns", .name = "plain", .uid = "plain" });
+	expect_host(8000, 4096);
+	end();
+}
+
 static void ready_when_all_is_known(void **state)
 {
 	(void)state;
@@ -564,6 +639,8 @@ int main(void)
 		cmocka_unit_test(the_nodes_order_does_not_matter),
 		cmocka_unit_test(doubt_is_told_once),
 		cmocka_unit_test(quotas_of_a_namespace),
+		cmocka_unit_test(pods_without_cards_have_their_cpu),
+		cmocka_unit_test(a_pod_that_a_list_no_longer_has_gives_its_cpu_back),
 		cmocka_unit_test(ready_when_all_is_known),
 		cmocka_unit_test(the_fence_waits_for_its_mark),
 		cmocka_unit_test(without_a_mark_all_is_listed_anew),

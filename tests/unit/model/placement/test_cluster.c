@@ -456,7 +456,7 @@ static void take_host(struct cluster *c, const char *uid, const char *node, int6
 {
 	struct hm_err e;
 
-	assert_int_equal(cluster_take_host(c, uid, node, cpu_milli, host_mib, &e), 0);
+	assert_int_equal(cluster_take_host(c, uid, node, (struct host_amount) { cpu_milli, host_mib }, &e), 0);
 }
 
 static void put_with_host(struct cluster *c, const char *name, int cards, int64_t cpu_milli, int64_t host_mib)
@@ -477,7 +477,7 @@ static void the_host_is_what_pods_leave(void **state)
 	(void)state;
 	take_host(c, "before", "n1", 1000, 100);
 	expect_host(c, "n1", -1, -1);
-	cluster_set_host(c, "n1", 8000, 1000);
+	cluster_set_host(c, "n1", (struct host_amount) { 8000, 1000 });
 	expect_host(c, "n1", 7000, 900);
 	take_host(c, "no cards", "n1", 3000, 0);
 	take_host(c, "no cards", "n1", 3000, 0); /* told again */
@@ -556,12 +556,12 @@ static int promise_scenario(void *arg)
 	err = cluster_put_node(c, n, &e);
 	if (err < 0)
 		return err;
-	cluster_set_host(c, "n1", 8000, 1000);
+	cluster_set_host(c, "n1", (struct host_amount) { 8000, 1000 });
 	err = cluster_reserve(c, &ask, "n1", &g, 1000, &e);
 	expect_used(c, "n1", err < 0 ? "0/0/0" : "1/1000/0");
 	expect_host(c, "n1", err < 0 ? 8000 : 5000, err < 0 ? 1000 : 700);
 	if (err == 0)
-		err = cluster_take_host(c, "a", "n2", 3000, 300, &e);
+		err = cluster_take_host(c, "a", "n2", (struct host_amount) { 3000, 300 }, &e);
 	if (err == 0)
 		expect_host(c, "n1", 8000, 1000);
 	return err;

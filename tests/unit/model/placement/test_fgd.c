@@ -153,14 +153,14 @@ static void as_a_policy(void **state)
 	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
 	assert_string_equal(got.node->name, "b");
 	assert_int_equal(got.grant->shares[0].card, 2);
-	cluster_set_host(c, "a", 4000, -1);
-	cluster_set_host(c, "b", 4000, -1);
+	cluster_set_host(c, "a", (struct host_amount) { 4000, -1 });
+	cluster_set_host(c, "b", (struct host_amount) { 4000, -1 });
 	assert_int_equal(cluster_node(c, "b")->cpu_milli, 4000);
 	/* All of b's CPU: what it keeps is lost to who needs CPU. */
 	ask.cpu_milli = 4000;
 	assert_int_equal(pod_mix_add(&mix, &(struct mix_shape) { 1, { .memory_mib = 1000 }, .cpu_milli = 1000 }, 2, &e),
 			 0);
-	cluster_set_host(c, "a", 8000, -1);
+	cluster_set_host(c, "a", (struct host_amount) { 8000, -1 });
 	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
 	assert_string_equal(got.node->name, "a");
 }
