@@ -41,6 +41,7 @@ struct fgd {
 	struct pod_mix *learns;  /* NULL: nothing */
 	uint64_t recent[RECENT]; /* their UIDs' hashes, a ring by hash */
 	struct fgd_weights weights;
+	bool blind;
 	uint64_t learned_at; /* mix->seen when the tables were made */
 	uint64_t learned_total;
 	struct kind *kinds;
@@ -117,6 +118,11 @@ void fgd_free(struct fgd *f)
 void fgd_learn(struct fgd *f, struct pod_mix *mix)
 {
 	f->learns = mix;
+}
+
+void fgd_be_blind(struct fgd *f)
+{
+	f->blind = true;
 }
 
 /* splitmix64's finish: what is added up below must look random. */
@@ -238,11 +244,21 @@ static int64_t left(int64_t amount, int64_t taken, int64_t step)
 	return amount < 0 ? amount : HM_MAX(amount - taken, 0) / step * step;
 }
 
+static bool sees_host(const struct fgd *f, const struct node_state *n)
+{
+	return !f->blind && n->cpu_milli >= 0;
+}
+
 /* The node's, as f->cards are, with so much of the host taken. */
 static struct node_room room_of(const struct fgd *f, const struct node_state *n, int64_t cpu_milli, int64_t host_mib)
 {
-	return (struct node_room) { f->cards, n->count, left(n->cpu_milli, cpu_milli, CPU_STEP_MILLI),
-				    left(n->host_mib, host_mib, HOST_STEP_MIB) };
+	struct node_room room = { f->cards, n->count, -1, -1 };
+
+	if (f->blind)
+		return room;
+	room.cpu_milli = left(n->cpu_milli, cpu_milli, CPU_STEP_MILLI);
+	room.host_mib = left(n->host_mib, host_mib, HOST_STEP_MIB);
+	return room;
 }
 
 /* How fragmented the node at hand is, without the pod. */
@@ -362,7 +378,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		key += card_key(f->cards[card]);
 	}
 	*out = measure(f, f->at.kind, key, &room) - before;
-	*out = round_to(*out, n->cpu_milli < 0 ? f->weights.blind_step : f->weights.step);
+	*out = round_to(*out, sees_host(f, n) ? f->weights.step : f->weights.blind_step);
 	f->at.node = NULL; /* its cards are those after the pod */
 	return 0;
 }

@@ -31,6 +31,9 @@ HM_DEFINE_AUTO(fgd, fgd_free);
  * again soon counts once. Whatever policy places them. */
 void fgd_learn(struct fgd *f, struct pod_mix *mix);
 
+/* CPU and memory of nodes are not looked at, as where they are not known. */
+void fgd_be_blind(struct fgd *f);
+
 /* The policy "fgd", as long as f lives. Where memory is short all nodes and cards rank alike. */
 const struct node_order *fgd_order(struct fgd *f);
 

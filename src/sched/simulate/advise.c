@@ -43,8 +43,14 @@ static int put_back(struct search *s, const struct trial *t, struct hm_err *e)
 	int rc = 0;
 
 	lift(s, t);
-	for (size_t i = 0; i < t->count && rc == 0; i++)
-		rc = cluster_hold(s->scene->cluster, s->pods[t->pods[i]].hold, e);
+	for (size_t i = 0; i < t->count && rc == 0; i++) {
+		const struct advise_pod *p = &s->pods[t->pods[i]];
+
+		rc = cluster_hold(s->scene->cluster, p->hold, e);
+		if (rc == 0)
+			rc = cluster_take_host(s->scene->cluster, p->ask->uid, p->hold->node,
+					       (struct host_amount) { p->ask->cpu_milli, p->ask->host_mib }, e);
+	}
 	return rc;
 }
 
@@ -141,8 +147,8 @@ struct best {
 
 static int look_for_card(struct search *s, size_t moves, struct best *best, struct hm_err *e)
 {
-	for (size_t i = 0; i < s->scene->host_count; i++) {
-		const struct node_state *n = s->scene->hosts[i].node;
+	for (size_t i = 0; i < s->scene->node_count; i++) {
+		const struct node_state *n = s->scene->nodes[i];
 
 		for (size_t card = 0; card < n->count; card++) {
 			struct trial t;
@@ -210,12 +216,11 @@ int advise_free_cards(struct scene *s, struct placer *p, const struct advise_pod
 static int try_in_place_of(struct search *s, const char *node, const struct pod_ask *waiting, struct trial *t,
 			   struct hm_err *e)
 {
-	const struct place_request there = { .ask = waiting, .names = &node, .count = 1 };
 	struct place_result r;
 	int rc, back;
 
 	lift(s, t);
-	rc = place_pod(s->placer, s->scene->cluster, &there, &r, e);
+	rc = scene_find(s->scene, s->placer, waiting, node, &r, e);
 	if (rc == 1)
 		rc = cluster_reserve(s->scene->cluster, waiting, node, r.grant, UINT64_MAX, e) == 0 ? 1 : -e->code;
 	if (rc == 1)
@@ -276,9 +281,8 @@ static int look_on_node(struct search *s, const char *node, const struct pod_ask
 
 static int fits_already(struct search *s, const struct pod_ask *waiting, const char **where, struct hm_err *e)
 {
-	struct place_request anywhere = { .ask = waiting };
 	struct place_result r;
-	int rc = place_pod(s->placer, s->scene->cluster, &anywhere, &r, e);
+	int rc = scene_find(s->scene, s->placer, waiting, NULL, &r, e);
 
 	*where = rc == 1 ? r.node->name : NULL;
 	return rc < 0 ? rc : 0;
@@ -296,8 +300,8 @@ int advise_let_in(struct scene *s, struct placer *p, const struct advise_pod *po
 	if (rc == 0)
 		rc = fits_already(&search, waiting, &where, e);
 	for (size_t moves = 1; where == NULL && moves <= LET_IN_MOVES && rc == 0; moves++)
-		for (size_t i = 0; i < s->host_count && rc == 0; i++)
-			rc = look_on_node(&search, s->hosts[i].node->name, waiting, moves, &best, &where, e);
+		for (size_t i = 0; i < s->node_count && rc == 0; i++)
+			rc = look_on_node(&search, s->nodes[i]->name, waiting, moves, &best, &where, e);
 	out->node = where;
 	out->empty_after = out->empty_before;
 	if (rc == 0)

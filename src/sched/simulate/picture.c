@@ -80,11 +80,11 @@ static void cards(const struct scene *s, int x, size_t shade, struct str *out)
 {
 	int y = GRAPH_Y;
 
-	for (size_t first = 0; first < s->host_count; first += ROW_NODES) {
-		size_t end = HM_MIN(first + ROW_NODES, s->host_count), most = 0;
+	for (size_t first = 0; first < s->node_count; first += ROW_NODES) {
+		size_t end = HM_MIN(first + ROW_NODES, s->node_count), most = 0;
 
 		for (size_t i = first; i < end; i++) {
-			const struct node_state *n = s->hosts[i].node;
+			const struct node_state *n = s->nodes[i];
 
 			most = HM_MAX(most, n->count);
 			for (size_t k = 0; k < n->count; k++)

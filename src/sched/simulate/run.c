@@ -36,12 +36,13 @@ static int prepare(struct run *r, struct hm_err *e)
 	const struct run_options *o = r->options;
 	int rc;
 
-	r->scene->blind = o->blind;
 	rc = trace_build(r->trace, r->scene, e);
 	if (rc == 0 && !o->learn)
 		rc = mix_of(r->trace, &r->policy.mix, e);
 	if (rc == 0)
 		rc = policy_start(&r->policy, o->node_policy, o->card_policy, &o->weights, e);
+	if (rc == 0 && o->blind)
+		fgd_be_blind(r->policy.fgd);
 	if (rc == 0 && o->learn)
 		fgd_learn(r->policy.fgd, &r->policy.mix);
 	return rc;

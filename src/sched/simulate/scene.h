@@ -12,18 +12,12 @@
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
 
-struct scene_host {
-	const struct node_state *node; /* the cluster's */
-	int64_t cpu_milli, host_mib;   /* free; -1: not known, never short */
-};
-
 struct scene {
-	struct cluster *cluster; /* owned, as are the others */
-	struct scene_host *hosts;
-	size_t host_count, host_cap;
+	struct cluster *cluster;         /* owned, as are the others */
+	const struct node_state **nodes; /* the cluster's */
+	size_t node_count, node_cap;
 	const char **names; /* room for the candidates of one pod */
 	size_t names_cap;
-	bool blind; /* the policy is not told of CPU and memory: set before nodes are added */
 };
 
 int scene_init(struct scene *s, struct hm_err *e) HM_MUST_USE;
@@ -35,10 +29,14 @@ static inline void scene_auto_fini(struct scene *s)
 /* A local: hm_auto_scene s = { 0 }; */
 #define hm_auto_scene __attribute__((cleanup(scene_auto_fini))) struct scene
 
-/* Its free CPU and memory are those of *take_node. Names are not looked for twice: the caller's nodes differ. */
+/* Names are not looked for twice: the caller's nodes differ. */
 int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
 
-/* As place_pod, among the nodes with CPU and memory enough; what is placed is reserved for good, under ask->uid. */
+/* As place_pod, among the nodes with CPU and memory enough, or on the one of this name if it has; NULL: on any. */
+int scene_find(struct scene *s, struct placer *p, const struct pod_ask *ask, const char *node, struct place_result *out,
+	       struct hm_err *e) HM_MUST_USE;
+
+/* And what was found is reserved for good, under ask->uid. */
 int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, struct place_result *out,
 		struct hm_err *e) HM_MUST_USE;
 

@@ -149,7 +149,7 @@ static int draw(const struct settings *s, const struct run_result *runs, size_t 
 	hm_auto_str svg = { 0 }, title = { 0 };
 
 	add_base_name(&title, s->pods);
-	str_addf(&title, ", %s: %zu nodes, %lld cards", s->policy, last->host_count, (long long)(milli / CARD_MILLI));
+	str_addf(&title, ", %s: %zu nodes, %lld cards", s->policy, last->node_count, (long long)(milli / CARD_MILLI));
 	if (s->seed > 0 && count > 1)
 		str_addf(&title, "; seeds %llu to %llu", (unsigned long long)s->seed,
 			 (unsigned long long)(s->seed + count - 1));
@@ -234,7 +234,7 @@ static int simulate_snapshot(const struct settings *s, const struct run_options 
 		rc = snapshot_run(&snapshot, &scene, &policy, &r, &out, e);
 	if (rc != 0)
 		return rc;
-	print_snapshot(o, &snapshot, scene.host_count, &r, &out);
+	print_snapshot(o, &snapshot, scene.node_count, &r, &out);
 	return s->picture == NULL ? 0 : draw(s, NULL, 0, r.after.milli, &scene, e);
 }
 

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "core/macros.h"
 #include "sched/options/options.h"
+#include "sched/view/host_read.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_read.h"
 
@@ -151,12 +152,25 @@ static int hold(struct snapshot *s, struct scene *out, struct pod_hold *held, st
 	return cluster_hold(out->cluster, h, e);
 }
 
+/* What every pod has of its node, with cards or without. */
+static int take_host(const struct cJSON *json, struct scene *out, struct hm_err *e)
+{
+	const char *uid = name_of(json, "uid");
+
+	if (uid[0] == '\0' || !is_bound(json) || pod_has_ended(json))
+		return 0;
+	return cluster_take_host(out->cluster, uid, pod_text(pod_member(json, "spec"), "nodeName"), host_of_pod(json),
+				 e);
+}
+
 int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e)
 {
 	int rc = scene_init(out, e);
 
 	for (const struct cJSON *n = first_of(s->nodes); n != NULL && rc == 0; n = next_of(s->nodes, n))
 		rc = build_node(s, n, out, e);
+	for (const struct cJSON *p = first_of(s->pods); p != NULL && rc == 0; p = next_of(s->pods, p))
+		rc = take_host(p, out, e);
 	for (size_t i = 0; i < s->count && rc == 0; i++)
 		if (s->gpu_pods[i].held.holds)
 			rc = hold(s, out, &s->gpu_pods[i].held, e);

@@ -1,7 +1,7 @@
 /* A cluster as `kubectl get nodes -o json` and `kubectl get pods -A -o json` tell it: cards as agents registered them,
  * what bound pods hold, and the pods that wait. Read and healed as the live view does (../view): a node whose register
- * text is broken has no cards, a bound pod whose text cannot be read holds the most that it asks for. CPU and memory of
- * nodes are not looked at. */
+ * text is broken has no cards, a bound pod whose text cannot be read holds the most that it asks for; every bound pod
+ * has its CPU and memory. */
 #ifndef HM_SCHED_SIMULATE_SNAPSHOT_H
 #define HM_SCHED_SIMULATE_SNAPSHOT_H
 
@@ -44,7 +44,7 @@ int snapshot_configure(struct snapshot *s, const char *device_config_file, struc
 int snapshot_read_nodes(struct snapshot *s, const char *text, size_t n, struct hm_err *e) HM_MUST_USE;
 int snapshot_read_pods(struct snapshot *s, const char *text, size_t n, struct hm_err *e) HM_MUST_USE;
 
-/* Nodes with cards; bound pods hold what they hold. -HM_ENOMEM. */
+/* Nodes with cards; bound pods hold what they hold, and have what they request of CPU and memory. -HM_ENOMEM. */
 int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e) HM_MUST_USE;
 
 /* The mix that its pods make, but those in doubt. */

@@ -4,7 +4,7 @@
 #include "model/placement/reasons.h"
 
 /* "CardInsufficientMemory on 3 cards, 2 nodes with too few cards" */
-static void add_reasons(const struct place_result *r, struct str *out)
+static void add_reasons(const struct place_result *r, size_t short_of_host, struct str *out)
 {
 	uint64_t counts[REASON_COUNT] = { 0 }, too_few = 0;
 	const char *between = "";
@@ -23,9 +23,12 @@ static void add_reasons(const struct place_result *r, struct str *out)
 	}
 	if (too_few > 0)
 		str_addf(out, "%snodes with too few cards %llu", between, (unsigned long long)too_few);
+	if (short_of_host > 0)
+		str_addf(out, "%snodes with too little CPU or memory %zu", too_few > 0 ? ", " : between, short_of_host);
 }
 
-static void add_line(const struct pod_ask *ask, const struct place_result *r, int placed, struct str *out)
+/* A pod that goes nowhere was refused by all nodes but those without CPU and memory for it, of `nodes`. */
+static void add_line(const struct pod_ask *ask, const struct place_result *r, int placed, size_t nodes, struct str *out)
 {
 	str_addf(out, "%s/%s: ", ask->name_space, ask->name);
 	if (placed) {
@@ -34,7 +37,7 @@ static void add_line(const struct pod_ask *ask, const struct place_result *r, in
 			str_addf(out, " %s", r->node->cards[r->grant->shares[i].card].uuid);
 	} else {
 		str_add(out, "nowhere (");
-		add_reasons(r, out);
+		add_reasons(r, nodes - r->refused_count, out);
 		str_addc(out, ')');
 	}
 	str_addc(out, '\n');
@@ -61,7 +64,7 @@ int snapshot_run(const struct snapshot *s, struct scene *scene, struct policy *p
 			return hm_err_wrap(e, "pod %s/%s", pod->ask.name_space, pod->ask.name);
 		out->placed += rc == 1;
 		out->refused += rc == 0;
-		add_line(&pod->ask, &r, rc, lines);
+		add_line(&pod->ask, &r, rc, scene->node_count, lines);
 	}
 	out->after = scene_sum(scene);
 	return scene_lost(scene, &p->mix, &out->lost_after, e);

@@ -3,8 +3,9 @@
  *
  *     Node            node_read.h; cordoned and uncordoned at once
  *     Pod             host_read.h, with cards or without; pod_hold.h; those that have ended are not even sent to us. A
- * pod that is bound holds until it is gone or has ended, whatever becomes of its annotations; the same if they are gone
- * when we begin and it runs ResourceQuota   spec.hard's limits.<memory> and limits.<cores>
+ *                     pod that is bound holds until it is gone or has ended, whatever becomes of its annotations; the
+ *                     same if they are gone when we begin and it runs
+ *     ResourceQuota   spec.hard's limits.<memory> and limits.<cores>
  *
  * Promises (HOLD_RESERVED, HOLD_BINDING) are others' to make and take back; but a pod that is gone holds nothing. */
 #ifndef HM_SCHED_VIEW_VIEW_H

@@ -121,6 +121,34 @@ def test_what_cannot_be_read_does_not_end_it(build, tmp_path):
     assert done.returncode == 0 and len(done.stderr.splitlines()) == 4, done.stderr
 
 
+def with_host(it, cpu):
+    if it["kind"] == "Node":
+        it["status"]["allocatable"].update(cpu=str(cpu), memory="64Gi")
+    else:
+        it["spec"]["containers"][0]["resources"]["requests"] = {"cpu": str(cpu), "memory": "1Gi"}
+    return it
+
+
+def test_cpu_of_the_nodes(build, tmp_path):
+    """Pods without cards have their part of it; who finds none goes elsewhere, or nowhere."""
+    plain = with_host(pod("plain", 0, "n1", "none"), 6)
+    del plain["spec"]["containers"][0]["resources"]["limits"], plain["metadata"]["annotations"]
+    nodes = [with_host(node("n1", "GPU-a"), 8), with_host(node("n2", "GPU-b"), 8)]
+    pods = [plain, with_host(pod("bound", 300, "n1", "GPU-a"), 1), with_host(pod("first", 300), 4),
+            with_host(pod("second", 300), "4001m"), with_host(pod("third", 300), 1)]
+    at = files(tmp_path, json.dumps({"items": nodes}), json.dumps({"items": pods}))
+    done = call(build, "simulate", *at, "--policy=binpack")
+    assert done.stdout.splitlines()[:3] == ["team/first: n2 GPU-b", "team/second: nowhere (nodes with too little CPU or memory 2)",
+                                            "team/third: n1 GPU-a"], done.stderr
+    # Moves are by CPU, too.
+    pods[2] = with_host(pod("first", 300, "n2", "GPU-b"), 4)
+    for taken, want in (6, "No move of one or two pods lets team/second in."), ("3500m", "Then team/second fits on n1."), \
+            (2, "team/second fits on n1 as it is."):
+        with_host(plain, taken)
+        at = files(tmp_path, json.dumps({"items": nodes}), json.dumps({"items": pods}))
+        assert call(build, "advise", *at, "--pod", "team/second").stdout.splitlines()[-1] == want
+
+
 def test_resources_of_other_names(build, tmp_path):
     n, p = node("n1", "GPU-a"), pod("p", 1, None)
     n["status"]["allocatable"] = {"own/gpu": "10"}

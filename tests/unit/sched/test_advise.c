@@ -184,7 +184,7 @@ static void pods_of_a_snapshot(void **state)
 					       1, 5) "},'status':{'phase':'Succeeded'}},"
 						     "{'metadata':{'name':'none','namespace':'t','uid':'n'},'spec':{'"
 						     "containers':[{'name':'c'}]}}," WAITS("bad", x, 100) "]}");
-	assert_int_equal(c.scene.host_count, 1);
+	assert_int_equal(c.scene.node_count, 1);
 	assert_int_equal(c.snapshot.count, 2);
 	assert_int_equal(c.count, 1);
 	assert_int_equal(c.snapshot.unread, 1);

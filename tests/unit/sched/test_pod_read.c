@@ -129,9 +129,10 @@ static void cpu_and_memory_as_kubernetes_counts_them(void **state)
 				  "'cpu':'100u','memory':'600Ki'") "]"),
 		  2, 2 },
 		/* An init container beside the sidecars before it; the largest counts. */
-		{ POD("", "'initContainers':[" ASKS("'cpu':'5'") "," SIDECAR("'cpu':'1','memory':'1Gi'") "," ASKS(
-				  "'cpu':'4','memory':'2Gi'") "," SIDECAR("'cpu':'1'") "],'containers':[" ASKS("'cpu':'"
-													       "2'") "]"),
+		{ POD("",
+		      "'initContainers':[" ASKS("'cpu':'5'") "," SIDECAR("'cpu':'1','memory':'1Gi'") "," ASKS(
+			      "'cpu':'4','memory':'2Gi'") "," SIDECAR("'cpu':'1'") "],'containers':[" ASKS("'cpu':'"
+													   "2'") "]"),
 		  5000, 3072 },
 		{ POD("", "'initContainers':[" ASKS("'cpu':'1'") "," SIDECAR("'cpu':'1'") "],'containers':[" ASKS(
 				  "'cpu':'2'") "],'overhead':{'cpu':'250m','memory':'128Mi'}"),

@@ -131,7 +131,7 @@ static void policies_differ(void **state)
 
 	(void)state;
 	assert_int_equal(run(pods, "fgd", &packed).placed, 4);
-	assert_int_equal(packed.host_count, 2);
+	assert_int_equal(packed.node_count, 2);
 	assert_int_equal(run(pods, "spread", &spread).placed, 3);
 }
 
