@@ -67,7 +67,7 @@ FAULTS = [
           "!told"),
     Fault("a Binding that was refused keeps its cards", BIND, "\tjob_roll_back(j);\n\tjob_answer(j, why);", "\tjob_answer(j, why);",
           "test_sched_bind"),
-    Fault("a pod that is bound is only promised its cards", BIND, "\t\tcluster_bound(j->binder->config.cluster, j->uid);",
+    Fault("a pod that is bound is only promised its cards", BIND, "\t\tcluster_bound(c->cluster, j->uid);",
           "\t\t;", "test_sched_bind"),
 ]
 WRONG = {
