@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 20
 PRESET ?= release
 .DEFAULT_GOAL := all
 ROUNDS ?= 10000
-.PHONY: all demo image test test-cluster test-fresh soak bench placement fuzz format check coverage gpu-check install clean help
+.PHONY: all demo image test test-cluster test-fresh soak bench placement tune fuzz format check coverage gpu-check install clean help
 
 all: ## build the release into build/ (PRESET=dev, asan, clang, coverage or aarch64: into build/<preset>/)
 	@tools/setup build $(if $(filter-out release,$(PRESET)),test) $(if $(filter clang,$(PRESET)),fuzz) $(if $(filter aarch64,$(PRESET)),guests)
@@ -39,10 +39,15 @@ bench: ## the figures, into build/bench.json; pictures of shares, into build/ben
 	@tools/build release
 	@/usr/bin/python3 tests/bench/run_bench.py
 
-placement: ## how much of a trace's cards each policy fills (HAMI_TRACES=folder: docs/placement.md; some 20 minutes)
+placement: ## writes the table and the pictures of docs/placement.md anew (HAMI_TRACES=folder; some 20 minutes)
 	@tools/setup build
 	@tools/build release
-	@/usr/bin/python3 tests/bench/bench_placement.py
+	@/usr/bin/python3 tests/bench/bench_placement.py --write
+
+tune: ## searches the weights of the policy fgd (HAMI_TRACES=folder; hours: MINUTES=N ends it)
+	@tools/setup build
+	@tools/build release
+	@/usr/bin/python3 tests/bench/tune_placement.py $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (default 20)
 	@tools/setup build test fuzz
