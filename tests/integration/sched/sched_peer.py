@@ -169,14 +169,14 @@ class Cluster:
         self.api = api or ApiServer()
         self.kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{self.api.port}")
 
-    def node(self, name, cards=1, memory=40000, slots=10, late=False, **annotations):
-        """`late`: its agent says that it binds late."""
+    def node(self, name, cards=1, memory=40000, slots=10, late=False, host=None, **annotations):
+        """`late`: its agent says that it binds late. `host`: allocatable CPU and memory."""
         more = {"custominfo": {"binding": "late"}} if late else {}
         register = [{"id": f"GPU-{name}-{i}", "index": i, "count": slots, "devmem": memory, "devcore": 100, "type": "NVIDIA A100",
                      "mode": "hami-core", "health": True, **more} for i in range(cards)]
         return self.api.put_tree("nodes", None, {
             "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": json.dumps(register), **annotations}},
-            "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots)}}})
+            "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots), **(host or {})}}})
 
     def held(self, name, node, text, containers=1):
         """A pod that is bound with these shares."""

@@ -98,6 +98,36 @@ def test_five_thousand_names(scheduler, cluster):
         assert scheduler.filter(pod("b", **gpu(5000)), names, on=sock)["NodeNames"][0] in names[:300]
 
 
+def test_fgd_leaves_the_node_whose_cpu_is_gone(scheduler, cluster):
+    """Of two nodes alike the first by name, until a pod without cards leaves it CPU for one more: then half of its card would
+    be lost. Whatever becomes of its cards."""
+    host = {"cpu": "16", "memory": "64Gi"}
+    for name in ("n1", "n2"):
+        cluster.node(name, host=host)
+    start(scheduler, cluster, "--node-scheduler-policy=fgd", "--gpu-scheduler-policy=fgd").wait_ready()
+
+    def goes_to(node, names=("n1", "n2"), mib=20000):
+        asks = pod("a", **gpu(mib))
+        asks["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4", "memory": "8Gi"}
+        return scheduler.filter(asks, list(names))["NodeNames"] == (node and [node])
+    assert goes_to("n1")
+    cluster.api.put_tree("pods", "default", {
+        "metadata": {"name": "plain", "uid": "uid-plain"}, "status": {"phase": "Running"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "11"}}}]}})
+    wait_until("the other node", 30, lambda: goes_to("n2"))
+    cluster.node("n1", host=host, memory=10000)
+    wait_until("the smaller card", 30, lambda: goes_to(None, ["n1"]))
+    cluster.node("n1", host=host)
+    wait_until("the card of before", 30, lambda: goes_to("n1", ["n1"]))
+    assert goes_to("n2")
+    cluster.node("n1", host=dict(host, cpu="31"))
+    wait_until("more of the host", 30, lambda: goes_to("n1"))
+    cluster.node("n1", host=host)
+    wait_until("the host of before", 30, lambda: goes_to("n2"))
+    cluster.api.delete("pods", "default", "plain")
+    wait_until("the first node again", 30, lambda: goes_to("n1"))
+
+
 def samples(scheduler, name):
     """{labels: value} of a family."""
     found = {}
