@@ -20,11 +20,22 @@ void scene_fini(struct scene *s)
 	*s = (struct scene) { 0 };
 }
 
+static const struct node_state **find_node(struct scene *s, const struct node_state *node)
+{
+	for (size_t i = 0; node != NULL && i < s->node_count; i++)
+		if (s->nodes[i] == node)
+			return &s->nodes[i];
+	return NULL;
+}
+
 int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e)
 {
+	const struct node_state **known = find_node(s, cluster_node(s->cluster, take_node->name));
 	int rc = cluster_put_node(s->cluster, take_node, e);
 
-	if (rc == 0 && !HM_PUSH(s->nodes, s->node_count, s->node_cap, take_node))
+	if (rc == 0 && known != NULL)
+		*known = take_node;
+	else if (rc == 0 && !HM_PUSH(s->nodes, s->node_count, s->node_cap, take_node))
 		rc = hm_err_set(e, HM_ENOMEM, "nodes: no memory");
 	return rc;
 }

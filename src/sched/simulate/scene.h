@@ -29,7 +29,7 @@ static inline void scene_auto_fini(struct scene *s)
 /* A local: hm_auto_scene s = { 0 }; */
 #define hm_auto_scene __attribute__((cleanup(scene_auto_fini))) struct scene
 
-/* Names are not looked for twice: the caller's nodes differ. */
+/* Of two with a name the later counts. */
 int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e) HM_MUST_USE;
 
 /* As place_pod, among the nodes with CPU and memory enough, or on the one of this name if it has; NULL: on any. */

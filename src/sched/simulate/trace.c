@@ -57,8 +57,9 @@ static bool next_line(struct table *t, struct cur *text)
 		return false;
 	if (t->count == 0)
 		t->count = split(line, t->columns);
-	else if (split(line, t->fields) < t->count)
-		t->fields[t->count - 1] = (struct piece) { 0 };
+	else
+		for (size_t i = split(line, t->fields); i < t->count; i++)
+			t->fields[i] = (struct piece) { 0 };
 	return true;
 }
 

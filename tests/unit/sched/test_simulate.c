@@ -66,6 +66,9 @@ static void what_is_no_trace(void **state)
 		{ "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1001\n",
 		  "line 2: num_gpu 1, gpu_milli 1001: not up to 1024 cards of 1 to 1000" },
 		{ "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n,1,1,1,100\n", "line 2: name is empty" },
+		/* What a line lacks is not the line's before it. */
+		{ "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,2,1,100\nq,1\n",
+		  "line 3: memory_mib: \"\" is no whole number up to 1073741824" },
 	};
 
 	(void)state;
