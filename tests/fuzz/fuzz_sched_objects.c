@@ -1,5 +1,5 @@
-/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes and pods. Whatever they say, what a
- * pod held is free again when it is gone. */
+/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes, pods and quotas. Whatever they
+ * say, what a pod held is free again when it is gone. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "sched/bind/lock_take.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_hold.h"
+#include "sched/view/view_internal.h"
 
 static const struct pod_rules pods = {
 	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 2, 0, 0 },
@@ -36,6 +37,19 @@ static void take_pod(struct cluster *c, const struct cJSON *tree)
 	}
 }
 
+static void take_quota(struct cluster *c, const struct cJSON *tree)
+{
+	const struct quota_limits limits =
+		view_quota_limits(tree, "limits.nvidia.com/gpumem", "limits.nvidia.com/gpucores");
+	struct quota_amount room;
+
+	CHECK(quotas_set(cluster_quotas(c), "ns", "q", limits, NULL) == 0);
+	room = quotas_room(cluster_quotas(c), "ns");
+	CHECK(limits.cores == QUOTA_NO_LIMIT ? room.cores == QUOTA_NO_LIMIT : room.cores <= HM_MAX(limits.cores, 0));
+	(void)quota_fits(room, (struct quota_amount) { 1, 1 });
+	quotas_remove(cluster_quotas(c), "ns", "q");
+}
+
 static void take(struct cluster *c, const struct cJSON *tree)
 {
 	struct node_state *n;
@@ -48,6 +62,7 @@ static void take(struct cluster *c, const struct cJSON *tree)
 	if (kube_lease_read(tree, &lease, &e) < 0)
 		CHECK(e.code != 0);
 	(void)lock_says(pod_annotation(tree, "hami.io/mutex.lock"), "ns", "p", 1787293239, 300000);
+	take_quota(c, tree);
 	take_pod(c, tree);
 }
 

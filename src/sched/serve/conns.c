@@ -16,6 +16,7 @@
 #include "core/check.h"
 #include "core/link.h"
 #include "io/tcp_listen.h"
+#include "sched/serve/head.h"
 
 /* 2.1 tells nobody of a connection before its first request is whole, and 2.2 does (evhttp_set_newreqcb): then
  * conns_attend is not needed. It rests on one thing that 2.1's header does not say: evhttp gives itself, the
@@ -35,8 +36,8 @@ struct conn {
 	uint64_t since_ms;
 	size_t held;
 	void *data;
-	bool heard;      /* a byte came */
-	bool line_ended; /* the header's last byte so far ended a line */
+	struct head head;
+	bool heard; /* a byte came */
 	bool doomed;
 };
 
@@ -191,52 +192,15 @@ static void on_sweep(void *arg)
 
 /* ---- bytes coming in */
 
-/* A line that is empty, or holds but '\r', ends the header. */
-static bool head_ends(struct conn *c, const char *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (p[i] == '\n') {
-			if (c->line_ended)
-				return true;
-			c->line_ended = true;
-		} else if (p[i] != '\r') {
-			c->line_ended = false;
-		}
-	}
-	return false;
-}
-
-/* The last n bytes of the buffer are new. */
 static void read_head(struct conn *c, struct evbuffer *buf, size_t n)
 {
-	struct evbuffer_iovec v[8];
-	struct evbuffer_ptr at;
-
-	if (evbuffer_ptr_set(buf, &at, evbuffer_get_length(buf) - n, EVBUFFER_PTR_SET) < 0)
-		return;
-	while (n > 0) {
-		int count = evbuffer_peek(buf, (ev_ssize_t)n, &at, v, HM_COUNT(v));
-		size_t seen = 0;
-
-		count = HM_MIN(count, (int)HM_COUNT(v));
-		for (int i = 0; i < count; i++) {
-			size_t part = HM_MIN(v[i].iov_len, n - seen);
-
-			if (head_ends(c, v[i].iov_base, part)) {
-				enter(c, CONN_BODY);
-				return;
-			}
-			seen += part;
-		}
-		if (seen == 0 || evbuffer_ptr_set(buf, &at, seen, EVBUFFER_PTR_ADD) < 0)
-			return;
-		n -= HM_MIN(seen, n);
-	}
+	if (head_ends(&c->head, buf, n))
+		enter(c, CONN_BODY);
 }
 
 static void begin_head(struct conn *c)
 {
-	c->line_ended = false;
+	c->head = (struct head) { 0 };
 	enter(c, CONN_HEAD);
 }
 

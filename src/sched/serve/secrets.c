@@ -1,11 +1,9 @@
 #include "sched/serve/secrets.h"
 
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
 #include <stdint.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -13,6 +11,7 @@
 #include "io/dir_watch.h"
 #include "io/file.h"
 #include "sched/serve/tls_context.h"
+#include "sched/serve/token.h"
 
 enum { CERT, KEY, CLIENT_CA, TOKEN, FILE_COUNT };
 
@@ -51,19 +50,6 @@ static bool same(const struct str *a, const struct str *b)
 	return a->n == b->n && memcmp(str_text(a), str_text(b), a->n) == 0;
 }
 
-/* The token without the white space behind it, as files have it. */
-static int take_token(const struct str *text, struct str *out, struct hm_err *e)
-{
-	size_t n = text->n;
-
-	while (n > 0 && strchr(" \t\r\n", text->p[n - 1]) != NULL)
-		n--;
-	if (n == 0 || memchr(text->p, '\0', n) != NULL)
-		return hm_err_set(e, HM_EINVAL, "the token's file holds none");
-	str_add_n(out, text->p, n);
-	return str_failed(out) ? hm_err_set(e, HM_ENOMEM, "the token") : 0;
-}
-
 /* All of them or none. */
 static int put_in_force(struct secrets *s, const struct text_set *t, struct hm_err *e)
 {
@@ -72,7 +58,7 @@ static int put_in_force(struct secrets *s, const struct text_set *t, struct hm_e
 
 	if (s->paths[CERT] != NULL && tls_context_new(&t->of[CERT], &t->of[KEY], &t->of[CLIENT_CA], &ctx, e) < 0)
 		return -e->code;
-	if (s->paths[TOKEN] != NULL && take_token(&t->of[TOKEN], &token, e) < 0)
+	if (s->paths[TOKEN] != NULL && token_read(&t->of[TOKEN], &token, e) < 0)
 		return -e->code;
 	SSL_CTX_free(s->ctx);
 	s->ctx = HM_STEAL(ctx);
@@ -237,17 +223,6 @@ static bool has_certificate(const struct secrets *s, SSL *ssl)
 	return shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK && is_good_now(s, ssl, shown);
 }
 
-/* In a time that does not tell how much of it is right. */
-static bool has_token(const struct str *token, const char *authorization)
-{
-	static const char bearer[] = "Bearer ";
-
-	if (authorization == NULL || strncasecmp(authorization, bearer, sizeof bearer - 1) != 0)
-		return false;
-	authorization += sizeof bearer - 1;
-	return strlen(authorization) == token->n && CRYPTO_memcmp(authorization, token->p, token->n) == 0;
-}
-
 bool secrets_wanted(const struct secrets *s)
 {
 	return s->paths[CLIENT_CA] != NULL || s->paths[TOKEN] != NULL;
@@ -256,5 +231,5 @@ bool secrets_wanted(const struct secrets *s)
 bool secrets_admit(const struct secrets *s, SSL *ssl, const char *authorization)
 {
 	return (s->paths[CLIENT_CA] != NULL && has_certificate(s, ssl)) ||
-	       (s->paths[TOKEN] != NULL && has_token(&s->token, authorization));
+	       (s->paths[TOKEN] != NULL && token_is_shown(&s->token, authorization));
 }

@@ -59,6 +59,9 @@ int view_nodes_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 void view_nodes_end(struct view *v);
 int view_pods_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 void view_pods_end(struct view *v);
+/* What is no whole number is not looked at, as in HAMi. Names as `limits.<resource>`; NULL: there is no such resource.
+ */
+struct quota_limits view_quota_limits(const struct cJSON *quota, const char *memory, const char *cores);
 int view_quotas_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -2,7 +2,6 @@
 #include "hami/quantity.h"
 #include "sched/view/view_internal.h"
 
-/* What is no whole number is not looked at, as in HAMi. */
 static int64_t limit_of(const struct cJSON *hard, const char *name)
 {
 	const struct cJSON *value = name != NULL ? pod_member(hard, name) : NULL;
@@ -13,11 +12,17 @@ static int64_t limit_of(const struct cJSON *hard, const char *name)
 	return q.value;
 }
 
+struct quota_limits view_quota_limits(const struct cJSON *quota, const char *memory, const char *cores)
+{
+	const struct cJSON *hard = pod_member(pod_member(quota, "spec"), "hard");
+
+	return (struct quota_limits) { limit_of(hard, memory), limit_of(hard, cores) };
+}
+
 static void on_changed(void *arg, const struct kube_object *o)
 {
 	struct view *v = arg;
-	const struct cJSON *hard = pod_member(pod_member(o->tree, "spec"), "hard");
-	const struct quota_limits limits = { limit_of(hard, v->memory_limit), limit_of(hard, v->cores_limit) };
+	const struct quota_limits limits = view_quota_limits(o->tree, v->memory_limit, v->cores_limit);
 	struct quotas *quotas = cluster_quotas(v->config.cluster);
 
 	if (limits.memory == QUOTA_NO_LIMIT && limits.cores == QUOTA_NO_LIMIT) {
