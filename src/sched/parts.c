@@ -82,7 +82,7 @@ static int make_view(struct parts *p, struct hm_err *e)
 		.events = p->events,
 		.pods = pod_rules_of(p->options->device),
 		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
-		.trust = { p->keys, warns(p) },
+		.trust = { .keys = p->keys, .warn = warns(p) },
 		.synced = on_synced,
 		.arg = p,
 	};

@@ -13,6 +13,7 @@ void pod_hold_fini(struct pod_hold *h)
 	pod_devices_fini(&h->devices);
 	mig_allocations_fini(&h->mig);
 	free(h->shares);
+	signature_check_fini(&h->check);
 	*h = (struct pod_hold) { 0 };
 }
 
@@ -165,19 +166,25 @@ static int add_shares(struct pod_hold *h, struct hm_err *e)
 
 /* ---- belief */
 
-static int verify(const struct cJSON *pod, const struct pod_trust *trust, const struct hold *h, struct hm_err *e)
+static int verify(const struct cJSON *pod, const struct pod_trust *trust, struct pod_hold *out, struct hm_err *e)
 {
 	const struct placement p = {
-		.pod_uid = h->uid,
-		.node = h->node,
+		.pod_uid = out->hold.uid,
+		.node = out->hold.node,
 		.time = pod_annotation(pod, HAMI_POD_TIME),
 		.devices = pod_annotation(pod, HAMI_POD_ALLOCATED),
 		.mig = pod_annotation(pod, HAMI_POD_MIG_ALLOCATIONS),
 	};
+	int err;
 
 	if (trust->keys == NULL || (trust->warn && !signature_keys_are_wanted(trust->keys)))
 		return 0;
-	return signature_verify(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), e);
+	err = signature_check_begin(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), &out->check, e);
+	if (err < 0 || trust->later)
+		return err;
+	err = signature_check_end(&out->check, e);
+	signature_check_fini(&out->check);
+	return err;
 }
 
 static int read_devices(const struct cJSON *pod, struct pod_hold *h, struct hm_err *e)
@@ -214,6 +221,7 @@ static void doubt(struct pod_hold *h, const struct hm_err *why)
 	h->hold.unreadable = true;
 	h->hold.shares = NULL;
 	h->hold.share_count = 0;
+	signature_check_fini(&h->check);
 }
 
 static int read_held(const struct cJSON *pod, const struct pod_trust *trust, struct pod_hold *h, struct hm_err *e)
@@ -221,11 +229,11 @@ static int read_held(const struct cJSON *pod, const struct pod_trust *trust, str
 	struct hm_err why = { 0 };
 	bool unsigned_only;
 
-	if (verify(pod, trust, &h->hold, &why) < 0) {
+	if (verify(pod, trust, h, &why) < 0) {
 		if (why.code == HM_ENOMEM)
 			return hm_err_set(e, HM_ENOMEM, "read a pod");
 		unsigned_only = why.code == HM_ENOTFOUND;
-		hm_err_wrap(&why, "its placement is not signed by us");
+		hm_err_wrap(&why, POD_NOT_SIGNED);
 		h->doubt = why;
 		if (!trust->warn || !unsigned_only) {
 			doubt(h, &why);

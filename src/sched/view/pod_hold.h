@@ -22,9 +22,12 @@
 
 struct pod_trust {
 	const struct signature_keys *keys; /* NULL: none are configured, every text is believed */
-	bool warn; /* while moving to signatures: a text without one is believed, and `doubt` says so once there are
-		      keys */
+	bool warn;  /* while moving to signatures: a text without one is believed, and `doubt` says so once there are
+		       keys */
+	bool later; /* signatures are read and not checked: `check` says what is to be believed at last */
 };
+
+#define POD_NOT_SIGNED "its placement is not signed by us"
 
 struct pod_hold {
 	struct hold hold;    /* for cluster_hold; borrows from the tree and from what follows */
@@ -36,6 +39,7 @@ struct pod_hold {
 	struct mig_allocations mig;
 	struct hold_share *shares;
 	size_t share_cap;
+	struct signature_check check; /* key NULL: nothing is to be checked any more */
 };
 
 /* *out is freed with pod_hold_fini, on failure too. -HM_ENOMEM, and -HM_EPROTO for what is no pod; all else that is

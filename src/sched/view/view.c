@@ -19,7 +19,12 @@ static bool all_synced(const struct view *v)
 void view_synced(struct view *v, enum view_kind kind)
 {
 	v->parts[kind].synced = true;
-	if (v->told || !all_synced(v))
+	view_settle(v);
+}
+
+void view_settle(struct view *v)
+{
+	if (v->told || !all_synced(v) || (v->verify != NULL && !view_verify_is_idle(v->verify)))
 		return;
 	v->told = true;
 	log_info("nodes and pods are known", KV_U64("nodes", map_count(v->nodes)),

@@ -7,6 +7,7 @@
 #include "kube/reflector.h"
 #include "sched/view/print.h"
 #include "sched/view/view.h"
+#include "sched/view/view_verify.h"
 
 /* Of a pod that holds something. */
 struct pod_row {
@@ -32,8 +33,9 @@ struct view_part {
 struct view {
 	struct view_config config;
 	struct view_part parts[VIEW_KINDS];
-	struct map *pods;  /* by UID, struct pod_row */
-	struct map *nodes; /* by name, struct node_row */
+	struct map *pods;           /* by UID, struct pod_row */
+	struct map *nodes;          /* by name, struct node_row */
+	struct view_verify *verify; /* NULL: there are no keys */
 	bool told;
 	char *memory_limit, *cores_limit; /* "limits.nvidia.com/gpumem"; NULL: no such resource */
 	uint64_t doubted, unread, began_ms;
@@ -47,7 +49,8 @@ struct view {
 	struct loop_timer *fence_limit, *again;
 };
 
-void view_synced(struct view *v, enum view_kind kind); /* told when all are */
+void view_synced(struct view *v, enum view_kind kind);
+void view_settle(struct view *v); /* told when all are synced and no signature is unknown */
 /* Nothing of the object counts until all of its kind are listed anew, soon; nothing is placed before. */
 void view_missed(struct view *v, enum view_kind kind, const char *key);
 void view_listed(struct view *v, enum view_kind kind); /* a list has ended */

@@ -26,19 +26,22 @@ static uint64_t print_of(const struct cJSON *pod)
 
 /* ---- what it holds */
 
-static void doubt(struct view *v, struct pod_row *row, const struct kube_object *o, const struct pod_hold *h)
+/* Of what the pod holds now. */
+static void doubt(struct view *v, struct pod_row *row, const char *uid, const struct hm_err *why)
 {
-	const struct kube_event_object about = { "v1", "Pod", o->name_space, o->name, o->uid };
+	const struct holding *h = cluster_find(v->config.cluster, uid);
+	const struct kube_event_object about = { "v1", "Pod", cluster_holding_space(h), h->name, uid };
 	bool first = !row->doubted;
-	hm_auto_str text = { 0 };
+	hm_auto_str text = { 0 }, key = { 0 };
 
-	v->doubted += (size_t)(h->doubt.code != 0) - (size_t)row->doubted;
-	row->doubted = h->doubt.code != 0;
+	v->doubted += (size_t)(why->code != 0) - (size_t)row->doubted;
+	row->doubted = why->code != 0;
 	if (!row->doubted || !first)
 		return;
-	str_addf(&text, "%s%s", h->doubt.msg,
-		 h->hold.unreadable ? "; counted as the most that it could hold on any card of its node" : "");
-	log_warn("a pod's placement is doubted", KV("pod", o->key), KV("why", str_text(&text)));
+	str_addf(&key, "%s/%s", about.name_space, about.name);
+	str_addf(&text, "%s%s", why->msg,
+		 h->unreadable ? "; counted as the most that it could hold on any card of its node" : "");
+	log_warn("a pod's placement is doubted", KV("pod", str_text(&key)), KV("why", str_text(&text)));
 	if (v->config.events != NULL && !str_failed(&text))
 		kube_events_tell(v->config.events, &about, "Warning", "PlacementDoubted", str_text(&text));
 }
@@ -67,12 +70,28 @@ static struct pod_row *row_of(struct view *v, const char *uid)
 	return row;
 }
 
+static int hold_the_most(struct view *v, const struct holding *h, const struct view_check *c)
+{
+	const struct hold hold = { .uid = c->uid,
+				   .name_space = cluster_holding_space(h),
+				   .name = h->name,
+				   .node = cluster_holding_node(h),
+				   .state = h->state,
+				   .init_done = h->init_done,
+				   .unreadable = true,
+				   .asks = c->asks,
+				   .ask_count = c->ask_count };
+
+	return cluster_hold(v->config.cluster, &hold, NULL);
+}
+
 /* Where the node has no cards of ours, a pod that nobody told of may have another plugin's: it is held, in case they
  * come, and not talked of. */
 static int take_hold(struct view *v, const struct kube_object *o, uint64_t print, struct hm_err *e)
 {
+	const struct pod_trust trust = { v->config.trust.keys, v->config.trust.warn, v->verify != NULL && !v->told };
 	hm_auto_pod_hold h = { 0 };
-	int err = pod_hold_read(o->tree, &v->config.pods, &v->config.trust, &h, e);
+	int err = pod_hold_read(o->tree, &v->config.pods, &trust, &h, e);
 	struct pod_row *row;
 
 	if (err < 0 || !h.holds)
@@ -87,11 +106,13 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 		h.hold.share_count = 0;
 		err = cluster_hold(v->config.cluster, &h.hold, e);
 	}
+	if (err == 0 && h.check.key != NULL && !h.hold.unreadable)
+		err = view_verify_add(v->verify, &h.check, o->uid, print, &h.ask, e);
 	if (err < 0)
 		return err;
 	row->print = print;
 	if (pod_is_told(o->tree) || cluster_node(v->config.cluster, h.hold.node) != NULL)
-		doubt(v, row, o, &h);
+		doubt(v, row, o->uid, &h.doubt);
 	return 0;
 }
 
@@ -117,6 +138,30 @@ static void take_pod(struct view *v, const struct kube_object *o)
 	row = map_get(v->pods, o->uid);
 	if ((row == NULL || row->print != print) && take_hold(v, o, print, &e) < 0)
 		view_missed(v, VIEW_PODS, o->key);
+}
+
+/* It was believed until now. */
+static void on_bad(void *arg, const struct view_check *c)
+{
+	struct view *v = arg;
+	struct pod_row *row = map_get(v->pods, c->uid);
+	const struct holding *h = cluster_find(v->config.cluster, c->uid);
+	struct hm_err why = c->why;
+
+	if (row == NULL || row->print != c->print || h == NULL)
+		return;
+	if (why.code == HM_ENOMEM || hold_the_most(v, h, c) < 0) {
+		row->print = 0;
+		view_missed(v, VIEW_PODS, c->uid);
+		return;
+	}
+	hm_err_wrap(&why, POD_NOT_SIGNED);
+	doubt(v, row, c->uid, &why);
+}
+
+static void on_idle(void *arg)
+{
+	view_settle(arg);
 }
 
 void view_pods_doubt_again(struct view *v)
@@ -156,7 +201,11 @@ static void on_deleted(void *arg, const struct kube_object *o)
 
 static void on_synced(void *arg)
 {
-	view_synced(arg, VIEW_PODS);
+	struct view *v = arg;
+
+	if (v->verify != NULL)
+		view_verify_flush(v->verify);
+	view_synced(v, VIEW_PODS);
 }
 
 static void on_lists(void *arg)
@@ -178,6 +227,7 @@ static void on_listed(void *arg)
 
 int view_pods_begin(struct view *v, struct hm_err *e)
 {
+	const struct view_verify_events verified = { on_bad, on_idle, v };
 	const struct kube_reflector_events events = {
 		.changed = on_changed,
 		.deleted = on_deleted,
@@ -190,6 +240,9 @@ int view_pods_begin(struct view *v, struct hm_err *e)
 							.field_selector = selector,
 							.page = v->config.page };
 
+	if (v->config.trust.keys != NULL &&
+	    view_verify_new(kube_client_loop(v->config.client), &verified, &v->verify, e) < 0)
+		return -e->code;
 	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_PODS].list, e);
 }
 
@@ -199,6 +252,7 @@ void view_pods_end(struct view *v)
 	size_t at = 0;
 	void *row;
 
+	view_verify_free(v->verify);
 	while (v->pods != NULL && map_next(v->pods, &at, &uid, &row))
 		free(row);
 	map_free(v->pods);

@@ -82,7 +82,7 @@ static void end(void)
 	cluster_free(w.cluster);
 }
 
-static void sync_all(void)
+static void sync_lists(void)
 {
 	static const char *const paths[] = { NODES, QUOTAS, PODS };
 
@@ -91,6 +91,11 @@ static void sync_all(void)
 		fake_watch_of(paths[i]);
 		fake_reflector.synced(fake_reflector.arg);
 	}
+}
+
+static void sync_all(void)
+{
+	sync_lists();
 	assert_int_equal(w.synced, 1);
 	assert_true(view_is_synced(w.view));
 }
@@ -542,13 +547,15 @@ static void a_pod_that_runs_holds_whatever_it_says(void **state)
 	end();
 }
 
+#define SIGNED_POD(version, memory)                                                                                    \
+	"{'metadata':{'name':'p','namespace':'ns','uid':'" POD_UID "','resourceVersion':'" version                     \
+	"','annotations':{'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA," memory         \
+	",30:;','hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." PLAIN_BY_1                     \
+	"'}},'spec':{'nodeName':'node-1','containers':[{'name':'c'," ASKS "}]},'status':{'phase':'Running'}}"
+
 static void keys_that_come_later_are_asked(void **state)
 {
-	static const char signed_pod[] =
-		"{'metadata':{'name':'p','namespace':'ns','uid':'" POD_UID "','resourceVersion':'9','annotations':{"
-		"'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,3000,30:;',"
-		"'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." PLAIN_BY_1 "'}},"
-		"'spec':{'nodeName':'node-1','containers':[{'name':'c'," ASKS "}]},'status':{'phase':'Running'}}";
+	static const char signed_pod[] = SIGNED_POD("9", "3000");
 	hm_auto(signature_keys) *keys = NULL;
 	const struct holding *h;
 	struct view_stats stats;
@@ -575,6 +582,88 @@ static void keys_that_come_later_are_asked(void **state)
 	view_keys_changed(w.view);
 	assert_int_equal(w.relists, 1);
 	end();
+}
+
+static bool is_synced(const void *arg)
+{
+	(void)arg;
+	return view_is_synced(w.view);
+}
+
+/* The first sync goes on meanwhile, and is over when each is known. */
+static void signatures_of_the_first_sync(void **state)
+{
+	static const struct {
+		const char *uid, *memory, *signature;
+		bool believed;
+	} rows[] = {
+		{ POD_UID, "3000", PLAIN_BY_1, true },
+		{ "other", "3000", PLAIN_BY_1, false },
+		{ POD_UID, "3001", PLAIN_BY_1, false },
+	};
+	hm_auto(signature_keys) *keys = NULL;
+	struct view_stats stats;
+
+	(void)state;
+	temp_write("2026-11", PRIVATE_1);
+	assert_int_equal(signature_keys_open(temp_path(""), &keys, NULL), 0);
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto_str text = { 0 };
+		const struct holding *h;
+
+		begin_with(keys);
+		str_addf(&text,
+			 "{'metadata':{'name':'p','namespace':'ns','uid':'%s','resourceVersion':'9','annotations':{"
+			 "'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,%s,30:;',"
+			 "'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11.%s'}},"
+			 "'spec':{'nodeName':'node-1','containers':[{'name':'c'," ASKS "}]},"
+			 "'status':{'phase':'Running'}}",
+			 rows[i].uid, rows[i].memory, rows[i].signature);
+		fake_watch_of(PODS);
+		fake_watch(str_text(&text), false);
+		sync_lists();
+		assert_false(view_is_synced(w.view));
+		assert_int_equal(w.events, 0);
+		assert_true(fast_until(fake_loop, is_synced, NULL));
+		assert_int_equal(w.synced, 1);
+		h = cluster_find(w.cluster, rows[i].uid);
+		assert_true(h != NULL && h->unreadable == !rows[i].believed);
+		view_stats(w.view, &stats);
+		assert_int_equal(stats.doubted, !rows[i].believed);
+		assert_int_equal(w.events, !rows[i].believed);
+		if (!rows[i].believed)
+			assert_string_equal(w.event,
+					    "Pod ns/p PlacementDoubted: its placement is not signed by us: key "
+					    "2026-11 did not sign this placement; counted as the most that it "
+					    "could hold on any card of its node");
+		end();
+	}
+}
+
+/* What was told meanwhile is what counts; and an end in the middle leaves nothing. */
+static void changes_while_signatures_are_checked(void **state)
+{
+	hm_auto(signature_keys) *keys = NULL;
+
+	(void)state;
+	temp_write("2026-11", PRIVATE_1);
+	assert_int_equal(signature_keys_open(temp_path(""), &keys, NULL), 0);
+	for (int gone = 0; gone < 3; gone++) {
+		begin_with(keys);
+		fake_watch_of(PODS);
+		fake_watch(SIGNED_POD("9", "3001"), false);
+		if (gone == 1)
+			fake_watch(SIGNED_POD("10", "3001"), true);
+		else if (gone == 0)
+			fake_watch(SIGNED_POD("10", "3000"), false);
+		sync_lists();
+		if (gone < 2) {
+			assert_true(fast_until(fake_loop, is_synced, NULL));
+			assert_int_equal(w.events, 0);
+			assert_int_equal(cluster_holding_count(w.cluster), gone == 0);
+		}
+		end();
+	}
 }
 
 static int tell_tree(void *arg)
@@ -650,6 +739,8 @@ int main(void)
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
 		cmocka_unit_test_setup_teardown(keys_that_come_later_are_asked, temp_setup, temp_teardown),
+		cmocka_unit_test_setup_teardown(signatures_of_the_first_sync, temp_setup, temp_teardown),
+		cmocka_unit_test_setup_teardown(changes_while_signatures_are_checked, temp_setup, temp_teardown),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 100;
