@@ -1,8 +1,12 @@
 """hami-scheduler simulate and advise, as somebody calls them: files in, text and a picture out."""
 import json
+import os
+import pathlib
+import re
 import subprocess
 import xml.dom.minidom
 
+REPO = pathlib.Path(__file__).resolve().parents[3]
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,8000,262144,1,P100\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np1,1000,10,1,600,\np2,1000,10,2,1000,\np3,1000,10,1,500,T4\n"
 
@@ -174,3 +178,18 @@ def test_advice(build, tmp_path):
     assert done.returncode == 2 and "--pod team/p1: it has cards already" in done.stderr
     assert (tmp_path / "pods").read_text() == json.dumps({"items": [
         pod("p1", 500, "n1", "GPU-a"), pod("p2", 400, "n1", "GPU-b"), pod("p3", 700, "n2", "GPU-c"), pod("large", 1000)]})
+
+
+def test_what_the_readme_says_to_try(build, tmp_path):
+    """Its block as a shell runs it, and the two figures behind it."""
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    block, after = re.search(r"```sh\n(cd deploy/examples/simulate.*?)```\n(.*?)\n", text, re.S).groups()
+    block = block.replace("$PWD/../../../build/bin", "$BIN").replace("/tmp/cards.svg", "$OUT/cards.svg")
+    done = subprocess.run(["bash", "-euc", block], cwd=REPO, capture_output=True, text=True, timeout=120, check=False,
+                          env={**os.environ, "BIN": str(build / "bin"), "OUT": str(tmp_path)})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    means = [line.split()[6] for line in done.stdout.splitlines() if line.startswith("mean")]
+    assert means == re.findall(r"(\d\d\.\d\d) %", after)
+    assert "team/small: node-2 GPU-2b\nteam/train: nowhere (CardInsufficientMemory 4)\n" in done.stdout
+    assert done.stdout.endswith("move team/notebook from node-1 (GPU-1a) to node-2 (GPU-2b)\nThen team/train fits on node-1.\n")
+    assert (tmp_path / "cards.svg").stat().st_size > 1000
