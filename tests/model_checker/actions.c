@@ -40,6 +40,10 @@ static void learn(struct w_pod *p, bool fresh)
 {
 	if (fresh)
 		forget(p);
+	if (p->phase == W_BOUND || p->phase == W_TERMINATING)
+		p->seen_on = p->text.node;
+	else if (fresh || p->phase != W_PENDING)
+		p->seen_on = -1;
 	if (p->phase != W_BOUND && p->phase != W_TERMINATING) {
 		if (p->phase != W_PENDING)
 			forget(p);
@@ -239,6 +243,12 @@ static void change_node(struct world *w, struct subject *s)
 		subject_cordon_node(w, s, node);
 		return;
 	}
+	if (w_chance(w, 20)) {
+		w_make_host(w, n);
+		w_say(w, "%s has %d milli CPU and %d MiB", n->name, n->cpu_milli, n->host_mib);
+		subject_set_host(w, s, node);
+		return;
+	}
 	if (w_chance(w, 40)) {
 		n->present = !n->present;
 		w_say(w, "%s is %s", n->name, n->present ? "back" : "gone");
@@ -318,7 +328,7 @@ static void list_anew(struct world *w, struct subject *s, struct w_pod *meanwhil
 	cluster_list_begins(s->c);
 	for (int i = 0; i < W_PODS; i++) {
 		struct w_pod *p = &w->pods[i];
-		if (p->told || (p->phase != W_ENDED && p->phase != W_GONE))
+		if (p->told || p->seen_on >= 0 || (p->phase != W_ENDED && p->phase != W_GONE))
 			tell(w, s, p);
 	}
 	bind(w, s, meanwhile);

@@ -144,6 +144,29 @@ struct o_space oracle_space(const struct world *w, int space)
 	return out;
 }
 
+struct o_host oracle_host(const struct world *w, int node)
+{
+	struct o_host out = { 0 };
+
+	for (int i = 0; i < W_PODS; i++) {
+		const struct w_pod *p = &w->pods[i];
+		struct o_host most = { 0 };
+		int on = p->seen_on < 0 && p->belief != W_FREE ? p->held.node : p->seen_on;
+		for (int m = 0; on == node && m <= p->count; m++) {
+			struct o_host now = { 0 };
+			for (int k = 0; k < p->count && is_moment(p, m, false); k++) {
+				now.cpu_milli += runs(p, k, m) ? p->asks[k].cpu_milli : 0;
+				now.mib += runs(p, k, m) ? p->asks[k].host_mib : 0;
+			}
+			most.cpu_milli = now.cpu_milli > most.cpu_milli ? now.cpu_milli : most.cpu_milli;
+			most.mib = now.mib > most.mib ? now.mib : most.mib;
+		}
+		out.cpu_milli += most.cpu_milli;
+		out.mib += most.mib;
+	}
+	return out;
+}
+
 /* ---- a promise */
 
 static void check_card(struct world *w, const struct w_pod *p, const struct w_share *s)

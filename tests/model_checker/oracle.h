@@ -21,6 +21,11 @@ struct o_space {
 
 /* `but`: leave this pod out; NULL: none. */
 struct o_card oracle_card(const struct world *w, int node, int card, const struct w_pod *but);
+/* CPU and memory that its pods have: of the node that the watch says, else of the one that holds cards for them. */
+struct o_host {
+	long long cpu_milli, mib;
+};
+struct o_host oracle_host(const struct world *w, int node);
 struct o_space oracle_space(const struct world *w, int space);
 
 /* The pod was just promised p->held; is any card sold twice, or its namespace's quota broken? */

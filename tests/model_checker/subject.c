@@ -6,6 +6,7 @@
 
 #include "io/json.h"
 #include "model_checker/oracle.h"
+#include "sched/view/host_read.h"
 #include "sched/view/pod_hold.h"
 
 static const struct pod_rules rules = {
@@ -92,6 +93,13 @@ void subject_cordon_node(struct world *w, struct subject *s, int node)
 	cluster_cordon_node(s->c, w->nodes[node].name, text);
 }
 
+void subject_set_host(struct world *w, struct subject *s, int node)
+{
+	const struct w_node *n = &w->nodes[node];
+
+	cluster_set_host(s->c, n->name, (struct host_amount) { n->cpu_milli, n->host_mib });
+}
+
 void subject_put_node(struct world *w, struct subject *s, int node)
 {
 	const struct w_node *from = &w->nodes[node];
@@ -124,6 +132,8 @@ void subject_put_node(struct world *w, struct subject *s, int node)
 	}
 	write_cordon(from, cordon, sizeof cordon);
 	node_state_cordon(n, cordon);
+	n->cpu_milli = from->cpu_milli;
+	n->host_mib = from->host_mib;
 	must(cluster_put_node(s->c, n, &e) == 0, "a node");
 }
 
@@ -155,6 +165,8 @@ void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
 	/* As the view does: no text is no news of a pod that is known. */
 	if (p->phase == W_BOUND || p->phase == W_TERMINATING) {
 		cluster_seen(s->c, p->uid);
+		must(cluster_take_host(s->c, p->uid, w->nodes[p->text.node].name, host_of_pod(tree), &e) == 0,
+		     "a pod's CPU");
 		if (!pod_is_told(tree) && (!pod_runs(tree) || cluster_find(s->c, p->uid) != NULL)) {
 			json_free(tree);
 			return;
@@ -238,6 +250,22 @@ static void compare_card(struct world *w, const struct node_state *n, size_t at,
 		       (unsigned long long)c->busy, c->blocked, want.busy, want.blocked);
 }
 
+static long long rest_of(int all, long long taken)
+{
+	return all < 0 ? -1 : taken > all ? 0 : all - taken;
+}
+
+static void compare_host(struct world *w, const struct node_state *n, int node)
+{
+	const struct w_node *from = &w->nodes[node];
+	struct o_host taken = oracle_host(w, node);
+	long long cpu = rest_of(from->cpu_milli, taken.cpu_milli), mib = rest_of(from->host_mib, taken.mib);
+
+	if (n->cpu_milli != cpu || n->host_mib != mib)
+		w_fail(w, "%s has %lld milli CPU and %lld MiB left, and should have %lld, %lld", from->name,
+		       (long long)n->cpu_milli, (long long)n->host_mib, cpu, mib);
+}
+
 static void compare_node(struct world *w, const struct subject *s, int node)
 {
 	const struct w_node *from = &w->nodes[node];
@@ -257,6 +285,8 @@ static void compare_node(struct world *w, const struct subject *s, int node)
 	}
 	if (n != NULL && memcmp(&sum, &n->totals.used, sizeof sum) != 0)
 		w_fail(w, "the sums of %s are wrong", from->name);
+	if (n != NULL)
+		compare_host(w, n, node);
 }
 
 static void compare_spaces(struct world *w, const struct subject *s)

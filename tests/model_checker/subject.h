@@ -21,6 +21,8 @@ void subject_restart(struct subject *s);
 void subject_fini(struct subject *s);
 
 void subject_put_node(struct world *w, struct subject *s, int node);
+/* CPU and memory of the node alone. */
+void subject_set_host(struct world *w, struct subject *s, int node);
 void subject_cordon_node(struct world *w, struct subject *s, int node);
 /* The pod's object, as the watch or a list brings it. */
 void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p);

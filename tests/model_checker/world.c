@@ -36,11 +36,22 @@ void w_make_card(struct world *w, struct w_card *c)
 	c->numa = (int)w_roll(w, 2);
 }
 
+void w_make_host(struct world *w, struct w_node *n)
+{
+	static const int cpu[] = { -1, 2000, 4000, 9000 }, mib[] = { -1, 500, 3000 };
+
+	n->cpu_milli = W_PICK(w, cpu);
+	n->host_mib = W_PICK(w, mib);
+}
+
 static struct w_ask make_ask(struct world *w, enum w_kind kind)
 {
 	static const int counts[] = { 0, 1, 1, 1, 1, 2 }, memory[] = { 100, 300, 500, 900 },
-			 percent[] = { 10, 50, 100 }, cores[] = { 0, 0, 10, 50, 100 };
-	struct w_ask a = { .kind = kind, .count = W_PICK(w, counts) };
+			 percent[] = { 10, 50, 100 }, cores[] = { 0, 0, 10, 50, 100 }, cpu[] = { 0, 250, 1000, 1500 },
+			 mib[] = { 0, 100, 300 };
+	struct w_ask a = {
+		.kind = kind, .count = W_PICK(w, counts), .cpu_milli = W_PICK(w, cpu), .host_mib = W_PICK(w, mib)
+	};
 
 	if (a.count == 0)
 		return a;
@@ -61,6 +72,7 @@ void w_make_pod(struct world *w, struct w_pod *p)
 	memset(p, 0, sizeof *p);
 	snprintf(p->uid, sizeof p->uid, "%08x-1111-4222-8333-444455556666", w->pods_made++);
 	snprintf(p->name, sizeof p->name, "pod-%zu", place); /* the same name again, as a StatefulSet's */
+	p->seen_on = -1;
 	p->space = (int)w_roll(w, W_SPACES);
 	p->card_policy = W_PICK(w, cards);
 	p->node_policy = W_PICK(w, nodes);
@@ -68,7 +80,7 @@ void w_make_pod(struct world *w, struct w_pod *p)
 	for (size_t i = 0; i < init + apps; i++)
 		p->asks[p->count++] = make_ask(w, i >= init ? W_APP : w_chance(w, 40) ? W_SIDECAR : W_INIT);
 	if (p->asks[p->count - 1].count == 0)
-		p->asks[p->count - 1] = (struct w_ask) { W_APP, 1, 300, 0, 10 };
+		p->asks[p->count - 1] = (struct w_ask) { W_APP, 1, 300, 0, 10, 250, 0 };
 	w_say(w, "%s is a new pod %.8s in %s", p->name, p->uid, w_spaces[p->space]);
 	for (int i = 0; i < p->count; i++)
 		w_say(w, "    %s: %d cards of %d MiB %d %%, %d cores",
@@ -105,6 +117,7 @@ void world_init(struct world *w, uint64_t seed)
 		struct w_node *n = &w->nodes[i];
 		snprintf(n->name, sizeof n->name, "node-%d", i);
 		n->present = w_chance(w, 80);
+		w_make_host(w, n);
 		for (int k = 0; k < W_CARDS; k++) {
 			snprintf(n->cards[k].uuid, sizeof n->cards[k].uuid, "GPU-%d-%d", i, k);
 			w_make_card(w, &n->cards[k]);
@@ -134,7 +147,8 @@ static void write_container(const struct w_ask *a, int number, struct str *out)
 	str_addf(out, "{\"name\":\"c%d\",", number);
 	if (a->kind == W_SIDECAR)
 		str_add(out, "\"restartPolicy\":\"Always\",");
-	str_add(out, "\"resources\":{\"limits\":{\"cpu\":\"1\"");
+	str_addf(out, "\"resources\":{\"requests\":{\"cpu\":\"%dm\",\"memory\":\"%dMi\"},\"limits\":{\"cpu\":\"2\"",
+		 a->cpu_milli, a->host_mib);
 	if (a->count > 0) {
 		str_addf(out, ",\"nvidia.com/gpu\":\"%d\",\"nvidia.com/gpucores\":\"%d\"", a->count, a->cores);
 		if (a->memory > 0)

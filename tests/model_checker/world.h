@@ -26,6 +26,7 @@ enum w_kind { W_INIT, W_SIDECAR, W_APP };
 struct w_ask {
 	enum w_kind kind;
 	int count, memory, percent, cores; /* memory 0: percent counts */
+	int cpu_milli, host_mib;           /* of the node */
 };
 
 struct w_share {
@@ -44,6 +45,7 @@ struct w_card {
 struct w_node {
 	char name[24];
 	bool present;
+	int cpu_milli, host_mib; /* allocatable; -1: it does not say */
 	struct w_card cards[W_CARDS];
 };
 
@@ -71,7 +73,8 @@ struct w_pod {
 	/* As the scheduler was told, or has promised. */
 	enum w_belief belief;
 	bool held_terminating, held_init_done;
-	bool told; /* the watch has said so, too: W_HELD is not our Binding's answer alone */
+	int seen_on; /* the node that the watch said last; -1: none */
+	bool told;   /* the watch has said so, too: W_HELD is not our Binding's answer alone */
 	struct w_record held;
 	uint64_t expires_ms;
 	bool asked_nobody; /* its Binding is on the way, and we do not know how it ended */
@@ -110,6 +113,7 @@ bool w_chance(struct world *w, unsigned percent);
 void world_init(struct world *w, uint64_t seed);
 void world_fini(struct world *w);
 void w_make_card(struct world *w, struct w_card *c);
+void w_make_host(struct world *w, struct w_node *n);
 /* A new pod in this place, pending. */
 void w_make_pod(struct world *w, struct w_pod *p);
 /* What another scheduler may have bound it to: something of what it asks for, somewhere. */
