@@ -11,7 +11,7 @@
 #include "model/placement/pod_sum.h"
 #include "model/placement/topology_pick.h"
 
-enum { ACCEPTED = -1 };
+enum { ACCEPTED = -1, MOST_WAYS = 100000 };
 
 /* What the pod's own sidecars and app containers have of a card. */
 struct own_use {
@@ -26,6 +26,7 @@ struct fitter {
 	struct quota_amount room;
 	card_rank_fn *rank;
 	void *rank_arg;
+	uint64_t ways; /* to choose joined cards, that may be looked at yet */
 
 	/* Of the node under way: */
 	const struct node_state *n;
@@ -81,12 +82,23 @@ int fitter_read(struct fitter *f, const struct pod_ask *ask, const char *card_po
 	f->ask = ask;
 	f->room = (struct quota_amount) { QUOTA_NO_LIMIT, QUOTA_NO_LIMIT };
 	f->rank = NULL;
+	f->ways = MOST_WAYS;
 	return wishes_read(&ask->wishes, card_policy, &f->wishes, e);
 }
 
 void fitter_set_quota(struct fitter *f, struct quota_amount room)
 {
 	f->room = room;
+}
+
+bool fitter_ran_short(const struct fitter *f)
+{
+	return f->ways == 0;
+}
+
+void fitter_refill(struct fitter *f)
+{
+	f->ways = MOST_WAYS;
 }
 
 void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg)
@@ -205,7 +217,7 @@ static int pick_from_group(struct fitter *f, struct walk *w, struct hm_err *e)
 		return hm_err_set(e, HM_ENOMEM, "a pod's cards");
 	group = &out->shares[w->from];
 	memcpy(&group[found], group, want * sizeof group[0]);
-	sum = topology_pick(f->n, group, found, want);
+	sum = topology_pick(f->n, group, found, want, &f->ways);
 	if (!quota_allows(f, use_of_all(group, want))) /* cards of different sizes: those found first do */
 		memcpy(group, &group[found], want * sizeof group[0]);
 	if (!w->picked || sum > w->best) {

@@ -55,6 +55,11 @@ void fitter_set_quota(struct fitter *f, struct quota_amount room);
 /* Instead of the policy's order (its filters stay). */
 void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg);
 
+/* Choosing the best joined cards (topology-aware) may look at so many ways for a pod, of all nodes together, about 10
+ * ms; beyond that each next card is the one that adds most. fitter_read begins anew, and so does fitter_refill. */
+bool fitter_ran_short(const struct fitter *f);
+void fitter_refill(struct fitter *f);
+
 /* 1: it fits, *out (whose memory is used again) says where. 0: *why says why not. Negative: -HM_ENOMEM. */
 int fit_pod(struct fitter *f, const struct node_state *n, struct grant *out, struct refusal *why,
 	    struct hm_err *e) HM_MUST_USE;

@@ -189,6 +189,22 @@ static int choose_first(struct placer *p, const struct place_request *r, struct 
 	return 0;
 }
 
+/* The chosen node's cards are the best of all ways, even where too many nodes were looked at for that. */
+static int choose_cards_again(struct placer *p, struct place_result *out, struct hm_err *e)
+{
+	const struct node_state *n = out->node;
+	struct refusal why;
+	int fits;
+
+	if (n == NULL || !fitter_ran_short(p->fitter))
+		return 0;
+	fitter_refill(p->fitter);
+	fits = fit_pod(p->fitter, n, &p->grant, &why, e);
+	if (fits > 0)
+		keep(p, n, out);
+	return fits;
+}
+
 static int choose_best(struct placer *p, const struct place_request *r, const struct node_order *order,
 		       struct place_result *out, struct hm_err *e)
 {
@@ -253,6 +269,8 @@ int place_pod(struct placer *p, struct cluster *c, const struct place_request *r
 	if (!collect(p, c, r, order))
 		return no_memory(r, e);
 	err = order->after == NULL ? choose_first(p, r, out, e) : choose_best(p, r, order, out, e);
+	if (err >= 0 && choose_cards_again(p, out, e) < 0)
+		err = -HM_ENOMEM;
 	if (err < 0)
 		return err;
 	out->grant = &p->best_grant;

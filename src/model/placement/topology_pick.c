@@ -94,13 +94,13 @@ static void try_all(struct groups *g, size_t at, size_t want, int64_t sum)
 	}
 }
 
-/* Are there few enough ways to try all? */
-static bool few_ways(const struct groups *g, size_t want)
+/* Are there few enough ways to try all? They are taken off *left. */
+static bool few_ways(const struct groups *g, size_t want, uint64_t *left)
 {
 	enum { MOST = 64 };
 	uint64_t ways[MOST + 1] = { 1 };
 
-	if (want > MOST)
+	if (want > MOST || *left == 0)
 		return false;
 	for (size_t i = 0; i < g->count; i++)
 		for (size_t k = want; k > 0; k--)
@@ -109,7 +109,10 @@ static bool few_ways(const struct groups *g, size_t want)
 				if (ways[k] > MAX_WAYS)
 					ways[k] = MAX_WAYS + 1;
 			}
-	return ways[want] <= MAX_WAYS;
+	if (ways[want] > MAX_WAYS)
+		return false;
+	*left -= HM_MIN(ways[want], *left);
+	return *left > 0;
 }
 
 /* What one more of group `at` adds to those taken. */
@@ -205,7 +208,7 @@ static void move_picked(const struct groups *g, struct card_share *found, size_t
 	}
 }
 
-int64_t topology_pick(const struct node_state *n, struct card_share *found, size_t count, size_t want)
+int64_t topology_pick(const struct node_state *n, struct card_share *found, size_t count, size_t want, uint64_t *ways)
 {
 	struct groups g;
 
@@ -216,7 +219,7 @@ int64_t topology_pick(const struct node_state *n, struct card_share *found, size
 	make_groups(&g, n, found, count);
 	if (!groups_have(&g, want))
 		return 0;
-	if (few_ways(&g, want))
+	if (few_ways(&g, want, ways))
 		try_all(&g, 0, want, 0);
 	if (!g.any)
 		pick_one_by_one(&g, want);

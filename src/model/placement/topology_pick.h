@@ -11,7 +11,8 @@
 /* Moves `want` of found[0..count) to its beginning, in their order; want <= count, the shares of one card (MIG) stand
  * side by side. One: the card that the others would miss least, with the smallest sum of scores to them. Several: the
  * largest sum of scores between them. The first found among equals. Exact while there are not too many ways to look at;
- * beyond that each next card is the one that adds most. Returns how well, the more the better. */
-int64_t topology_pick(const struct node_state *n, struct card_share *found, size_t count, size_t want);
+ * beyond that each next card is the one that adds most. *ways: how many may be looked at yet; those that were are taken
+ * off, 0 where they were not enough. Returns how well, the more the better. */
+int64_t topology_pick(const struct node_state *n, struct card_share *found, size_t count, size_t want, uint64_t *ways);
 
 #endif

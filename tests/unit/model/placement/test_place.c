@@ -262,6 +262,46 @@ static void a_policy_of_ones_own_ranks_nodes_and_cards(void **state)
 	end(&f);
 }
 
+static double of_high_numbers(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g)
+{
+	(void)arg, (void)ask, (void)g;
+	return -(double)n->name[1];
+}
+
+/* 12,870 ways to take eight of sixteen cards, on more nodes than can be looked at so closely: those of the chosen node
+ * are the best all the same. Joined best are 0 and 1 alone, and 4 to 11 together. */
+static void joined_cards_of_many_nodes(void **state)
+{
+	static const char *const names[] = { "na", "nb", "nc", "nd", "ne", "nf", "ng", "nh", "ni", "nj", "nk", "nl" };
+	struct node_order mine = { "mine", NULL, of_high_numbers, NULL, NULL };
+	struct fixture f = { cluster_new(1), placer_new("mine", "topology-aware") };
+	struct card_ask container = { .kind = ASK_APP, .count = 8, .memory_mib = 1000, .cores = 1 };
+	struct pod_ask ask = ask_of(&container, "a");
+	struct place_result r;
+
+	(void)state;
+	placer_set_policy(f.p, &mine);
+	for (size_t i = 0; i < HM_COUNT(names); i++) {
+		struct node_state *n = make_node(f.c, &(struct made_node) { names[i], 16, 10, 40000, 100, NULL });
+		struct hm_err e;
+
+		for (int a = 0; a < 16; a++)
+			for (int b = 0; b < 16; b++) {
+				int32_t score = a + b == 1 ? 100 : a >= 4 && b >= 4 && a < 12 && b < 12 ? 90 : 0;
+				if (a != b)
+					assert_int_equal(node_state_set_pair_score(n, n->cards[a].uuid,
+										   n->cards[b].uuid, score, &e),
+							 0);
+			}
+		assert_int_equal(cluster_put_node(f.c, n, &e), 0);
+	}
+	assert_string_equal(place(&f, &ask, names, HM_COUNT(names), &r), "nl");
+	assert_int_equal(r.grant->count, 8);
+	for (size_t i = 0; i < r.grant->count; i++)
+		assert_in_range(r.grant->shares[i].card, 4, 11);
+	end(&f);
+}
+
 /* HAMi's example: two cards of ten slots, 100 cores and 81920 MiB, with 2/60/30000 and 1/30/20000 taken. */
 static void the_score_is_hamis(void **state)
 {
@@ -322,6 +362,7 @@ int main(void)
 		cmocka_unit_test(a_what_if_changes_nothing),
 		cmocka_unit_test(the_quota_of_the_namespace_counts),
 		cmocka_unit_test(a_policy_of_ones_own_ranks_nodes_and_cards),
+		cmocka_unit_test(joined_cards_of_many_nodes),
 		cmocka_unit_test(the_score_is_hamis),
 		cmocka_unit_test(survives_lack_of_memory),
 	};
