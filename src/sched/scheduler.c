@@ -166,6 +166,7 @@ static int make_metrics(struct scheduler *s, struct hm_err *e)
 							.secrets = s->secrets,
 							.cluster = s->parts.cluster,
 							.filter = s->parts.filter,
+							.admission = s->parts.admission,
 							.binder = s->parts.binder,
 							.view = s->parts.view,
 							.keys = s->parts.keys,

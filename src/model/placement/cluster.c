@@ -515,7 +515,10 @@ struct cluster_extremes cluster_extremes(struct cluster *c)
 	for (size_t at = 0; !c->extremes_known && cluster_next_node(c, &at, &n);) {
 		for (size_t i = 0; i < n->count; i++) {
 			int32_t mib = n->cards[i].memory_mib;
+
 			x.most_memory_mib = HM_MAX(x.most_memory_mib, mib);
+			x.most_cores = HM_MAX(x.most_cores, n->cards[i].cores);
+			x.any_mig |= n->cards[i].mig;
 			x.least_memory_mib = x.least_memory_mib == 0 ? mib : HM_MIN(x.least_memory_mib, mib);
 		}
 		x.most_cards = HM_MAX(x.most_cards, n->count);

@@ -113,8 +113,9 @@ size_t cluster_holding_count(const struct cluster *c);
 
 /* Over all nodes: what the largest pod could get at most. All 0 without cards. */
 struct cluster_extremes {
-	int32_t least_memory_mib, most_memory_mib; /* of a card */
-	size_t most_cards;                         /* of a node */
+	int32_t least_memory_mib, most_memory_mib, most_cores; /* of a card */
+	size_t most_cards;                                     /* of a node */
+	bool any_mig; /* of a card that can be cut a pod may have several instances */
 };
 struct cluster_extremes cluster_extremes(struct cluster *c);
 

@@ -15,6 +15,7 @@ enum {
 	 * share its measure with no other one, nor with itself an instant later. */
 	CPU_STEP_MILLI = 100,
 	HOST_STEP_MIB = 256,
+	MAX_KINDS = 256, /* then all are made anew: a node may write another type each time */
 };
 
 struct kind {       /* of a card */
@@ -235,6 +236,9 @@ static int find_kind(struct fgd *f, const struct node_state *n, size_t *out, str
 	for (*out = 0; *out < f->kind_count; ++*out)
 		if (f->kinds[*out].card_mib == card_mib && strcmp(f->kinds[*out].type, type) == 0)
 			return 0;
+	if (f->kind_count == MAX_KINDS)
+		forget_tables(f);
+	*out = f->kind_count;
 	return add_kind(f, type, card_mib, e);
 }
 

@@ -9,6 +9,7 @@
 #include "model/placement/cluster.h"
 #include "sched/bind/bind.h"
 #include "sched/serve/server.h"
+#include "sched/verbs/admission.h"
 #include "sched/verbs/filter.h"
 #include "sched/view/view.h"
 
@@ -23,6 +24,7 @@ struct metrics_sources {
 	const struct secrets *secrets;
 	struct cluster *cluster;
 	const struct filter *filter;
+	const struct admission *admission;
 	const struct binder *binder;
 	const struct view *view;
 	const struct signature_keys *keys; /* NULL: nothing is signed */

@@ -18,12 +18,17 @@ static void add_results(struct str *out, enum metric m, const char *label, const
 static void add_decisions(const struct metrics_sources *s, struct str *out)
 {
 	const struct filter_stats *filters = filter_stats(s->filter);
+	const struct admission_stats *admissions = admission_stats(s->admission);
 	struct bind_stats binds;
 
 	binder_stats(s->binder, &binds);
 	add_results(out, METRIC_PLACEMENTS, "result",
 		    RESULTS({ "placed", filters->placed }, { "nowhere", filters->nowhere },
 			    { "error", filters->failed }, { "passed", filters->passed }, { "asked", filters->asked }));
+	add_results(out, METRIC_ADMISSIONS, "result",
+		    RESULTS({ "patched", admissions->patched }, { "unchanged", admissions->unchanged },
+			    { "refused", admissions->refused }, { "error", admissions->failed }));
+	prom_add(out, metrics_begin(out, METRIC_WARNINGS), NULL, admissions->warnings);
 	add_results(out, METRIC_BINDS, "result",
 		    RESULTS({ "bound", binds.bound }, { "failed", binds.failed }, { "contended", binds.contended },
 			    { "again", binds.posts_again }));

@@ -13,6 +13,7 @@ struct admission {
 	char *names; /* owned: --annotation-writers, cut at the commas */
 	const char **writers;
 	size_t writer_count, writer_cap;
+	struct admission_stats stats;
 };
 
 static struct cluster *known_cluster(const struct admission *a)
@@ -49,11 +50,12 @@ static bool quota_says(void *arg, const char *name_space, const struct card_ask 
 	return false;
 }
 
-static int64_t largest_card_mib(void *arg)
+static struct webhook_largest largest(void *arg)
 {
 	struct cluster *cluster = known_cluster(arg);
+	struct cluster_extremes x = cluster != NULL ? cluster_extremes(cluster) : (struct cluster_extremes) { 0 };
 
-	return cluster == NULL ? 0 : cluster_extremes(cluster).most_memory_mib;
+	return (struct webhook_largest) { x.most_memory_mib, x.most_cores, x.any_mig ? 0 : (int64_t)x.most_cards };
 }
 
 static bool type_known(void *arg, const char *part)
@@ -103,7 +105,7 @@ int admission_new(const struct admission_config *config, struct admission **out,
 		.force_overwrite_default_scheduler = o->force_overwrite_default_scheduler,
 		.writers = a->writers,
 		.writer_count = a->writer_count,
-		.ask = { quota_says, largest_card_mib, type_known, a },
+		.ask = { quota_says, largest, type_known, a },
 	};
 	*out = HM_STEAL(a);
 	return 0;
@@ -123,16 +125,27 @@ const struct webhook_rules *admission_rules(const struct admission *a)
 	return &a->rules;
 }
 
+const struct admission_stats *admission_stats(const struct admission *a)
+{
+	return &a->stats;
+}
+
 void admission_answer(void *arg, struct server_request *r)
 {
-	const struct admission *a = arg;
+	struct admission *a = arg;
 	struct str answer = { 0 };
+	struct webhook_outcome o;
 	struct hm_err e;
 	size_t n;
 	const char *body = server_body(r, &n);
 
-	if (webhook_answer(&a->rules, server_header(r, "Content-Type"), body == NULL ? "" : body, n, &answer, NULL,
-			   &e) < 0)
+	if (webhook_answer(&a->rules, server_header(r, "Content-Type"), body == NULL ? "" : body, n, &answer, &o, &e) <
+	    0) {
 		log_warn("an admission request is not answered", KV("why", e.msg));
+		a->stats.failed++;
+	} else {
+		*(o.patched ? &a->stats.patched : o.allowed ? &a->stats.unchanged : &a->stats.refused) += 1;
+		a->stats.warnings += o.warnings;
+	}
 	server_answer(r, 200, SERVER_JSON, &answer); /* 500 where memory was short */
 }

@@ -2,6 +2,8 @@
 #ifndef HM_SCHED_VERBS_ADMISSION_H
 #define HM_SCHED_VERBS_ADMISSION_H
 
+#include <stdint.h>
+
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "model/placement/cluster.h"
@@ -24,6 +26,12 @@ void admission_free(struct admission *a);
 HM_DEFINE_AUTO(admission, admission_free);
 
 const struct webhook_rules *admission_rules(const struct admission *a);
+
+struct admission_stats {
+	uint64_t patched, unchanged, refused, failed; /* failed: memory was short */
+	uint64_t warnings;
+};
+const struct admission_stats *admission_stats(const struct admission *a);
 
 /* For a server_route; arg is the admission. */
 void admission_answer(void *arg, struct server_request *r);

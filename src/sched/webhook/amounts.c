@@ -107,8 +107,20 @@ static bool check_memory(const struct amount *a, const struct device_config *c, 
 	return true;
 }
 
-bool amounts_check(const struct amounts *a, const struct device_config *c, const char *name, int64_t largest_card_mib,
-		   struct answer *answer)
+static bool check_cores(const struct amount *a, const struct device_config *c, const char *name,
+			const struct webhook_largest *largest, struct answer *answer)
+{
+	char range[128];
+
+	if (largest->card_cores == 0 || a->quantity.value <= largest->card_cores)
+		return true;
+	(void)snprintf(range, sizeof range, "at most %lld, which the largest card of the cluster has",
+		       (long long)largest->card_cores);
+	return refuse(a, amount_name(c, AMOUNT_CORES), name, range, answer);
+}
+
+bool amounts_check(const struct amounts *a, const struct device_config *c, const char *name,
+		   const struct webhook_largest *largest, struct answer *answer)
 {
 	static const struct {
 		enum amount_kind kind;
@@ -128,5 +140,6 @@ bool amounts_check(const struct amounts *a, const struct device_config *c, const
 		if (!within(&a->of[ranges[i].kind], ranges[i].max))
 			return refuse(&a->of[ranges[i].kind], amount_name(c, ranges[i].kind), name, ranges[i].range,
 				      answer);
-	return check_memory(&a->of[AMOUNT_MEMORY], c, name, largest_card_mib, answer);
+	return check_cores(&a->of[AMOUNT_CORES], c, name, largest, answer) &&
+	       check_memory(&a->of[AMOUNT_MEMORY], c, name, largest->card_mib, answer);
 }

@@ -8,6 +8,7 @@
 #include "hami/device_config.h"
 #include "hami/quantity.h"
 #include "sched/webhook/review.h"
+#include "sched/webhook/webhook.h"
 
 enum amount_kind { AMOUNT_COUNT, AMOUNT_MEMORY, AMOUNT_PERCENT, AMOUNT_CORES, AMOUNT_PRIORITY, AMOUNT_KINDS };
 
@@ -37,8 +38,8 @@ static inline int64_t amount_value(const struct amounts *a, enum amount_kind kin
 bool amounts_read(const struct cJSON *container, const struct device_config *c, struct amounts *out,
 		  struct answer *answer) HM_MUST_USE;
 
-/* Is each within its range, and no more than the largest card has (0: not known)? `name` is the container's. */
-bool amounts_check(const struct amounts *a, const struct device_config *c, const char *name, int64_t largest_card_mib,
-		   struct answer *answer) HM_MUST_USE;
+/* Is each within its range, and no more than any card has? `name` is the container's. */
+bool amounts_check(const struct amounts *a, const struct device_config *c, const char *name,
+		   const struct webhook_largest *largest, struct answer *answer) HM_MUST_USE;
 
 #endif

@@ -36,13 +36,17 @@ static void leave_to_another(const struct pod_containers *p, const char *schedul
 			    scheduler);
 }
 
+static struct webhook_largest largest_of(const struct webhook_rules *rules)
+{
+	return rules->ask.largest == NULL ? (struct webhook_largest) { 0 } : rules->ask.largest(rules->ask.arg);
+}
+
 static bool check_amounts(const struct webhook_rules *rules, const struct pod_containers *p, struct answer *answer)
 {
-	const struct webhook_questions *ask = &rules->ask;
-	int64_t largest = ask->largest_card_mib == NULL ? 0 : ask->largest_card_mib(ask->arg);
+	const struct webhook_largest largest = largest_of(rules);
 
 	for (size_t i = 0; i < p->count; i++)
-		if (!amounts_check(&p->items[i].amounts, rules->device, p->items[i].name, largest, answer))
+		if (!amounts_check(&p->items[i].amounts, rules->device, p->items[i].name, &largest, answer))
 			return false;
 	return true;
 }
@@ -101,8 +105,22 @@ static bool check_quota(const struct webhook_rules *rules, const struct review *
 static void advise_zero(const struct pod_container *c, const struct device_config *d, enum amount_kind kind,
 			struct answer *answer)
 {
+	bool no_cores = kind == AMOUNT_MEMORY && !amount_set(&c->amounts, AMOUNT_CORES);
+
 	if (amount_set(&c->amounts, kind) && amount_value(&c->amounts, kind) == 0)
-		answer_warn(answer, "container %.63s: %s is 0: this counts as not said", c->name, amount_name(d, kind));
+		answer_warn(answer, "container %.63s: %s is 0: this counts as not said%s%s%s", c->name,
+			    amount_name(d, kind), no_cores ? ", but that " : "",
+			    no_cores ? amount_name(d, AMOUNT_CORES) : "", no_cores ? " is not set to 100" : "");
+}
+
+/* A larger node may be on its way (Cluster Autoscaler). */
+static void advise_count(const struct pod_container *c, const struct device_config *d,
+			 const struct webhook_largest *largest, struct answer *answer)
+{
+	if (largest->node_cards > 0 && amount_value(&c->amounts, AMOUNT_COUNT) > largest->node_cards)
+		answer_warn(answer, "container %.63s: %s is %lld: no node of the cluster has more than %lld cards",
+			    c->name, amount_name(d, AMOUNT_COUNT), (long long)amount_value(&c->amounts, AMOUNT_COUNT),
+			    (long long)largest->node_cards);
 }
 
 static void advise_gpu_container(const struct pod_container *c, const struct device_config *d, struct answer *answer)
@@ -126,9 +144,11 @@ static void advise_gpu_container(const struct pod_container *c, const struct dev
 	}
 }
 
-static void advise_container(const struct pod_container *c, const struct device_config *d, struct answer *answer)
+static void advise_container(const struct pod_container *c, const struct device_config *d,
+			     const struct webhook_largest *largest, struct answer *answer)
 {
 	if (c->gpu) {
+		advise_count(c, d, largest, answer);
 		advise_gpu_container(c, d, answer);
 		return;
 	}
@@ -151,8 +171,10 @@ static void advise_pod_level(const struct cJSON *spec, const struct device_confi
 static void advise(const struct webhook_rules *rules, const struct cJSON *object, const struct pod_containers *p,
 		   struct answer *answer)
 {
+	const struct webhook_largest largest = largest_of(rules);
+
 	for (size_t i = 0; i < p->count; i++)
-		advise_container(&p->items[i], rules->device, answer);
+		advise_container(&p->items[i], rules->device, &largest, answer);
 	advise_pod_level(review_member(object, "spec"), rules->device, answer);
 	annotations_advise(rules, review_member(review_member(object, "metadata"), "annotations"), p->gpu, answer);
 }

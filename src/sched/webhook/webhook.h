@@ -18,14 +18,19 @@ enum {
 	WEBHOOK_MAX_VALUES = 1 << 18,
 };
 
+/* The most that there is anywhere; 0: not known, or no bound. */
+struct webhook_largest {
+	int64_t card_mib, card_cores;
+	int64_t node_cards; /* 0 too where cards are cut: a pod may have several instances of one */
+};
+
 /* What only the cluster's state can say. Each may be NULL: not known. */
 struct webhook_questions {
 	/* May a pod with these containers come into the namespace? `why` is for its author, in detail; "" where there
 	 * is nothing to say. */
 	bool (*quota_fits)(void *arg, const char *name_space, const struct card_ask *asks, size_t count, char *why,
 			   size_t why_bytes);
-	/* Memory of the largest card there is, in MiB; 0: no card is known. */
-	int64_t (*largest_card_mib)(void *arg);
+	struct webhook_largest (*largest)(void *arg);
 	/* Is there a card whose type has this in it, in any case? True where no card is known. */
 	bool (*type_known)(void *arg, const char *part);
 	void *arg;

@@ -44,6 +44,9 @@ def test_a_cluster_that_is_not_known_refuses_nobody(scheduler):
     forged["metadata"]["annotations"] = {"hami.io/vgpu-node": "n1"}
     assert not review(scheduler, forged)["allowed"] and not review(scheduler, forged, operation="UPDATE")["allowed"]
     assert review(scheduler, forged, "adam")["allowed"]
+    for result, count in (("patched", 1), ("refused", 2), ("unchanged", 1), ("error", 0)):
+        assert scheduler.metric("hami_scheduler_admissions_total", result=result) == count, result
+    assert scheduler.metric("hami_scheduler_admission_warnings_total") == 0
 
 
 def test_bodies_that_are_too_long_or_none(scheduler):

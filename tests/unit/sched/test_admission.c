@@ -82,6 +82,9 @@ static void test_what_the_cluster_has(void **state)
 	/* Half of the smallest card is 20000. */
 	expect(&w, "", "\"nvidia.com/gpu\":2,\"nvidia.com/gpumem-percentage\":50", SAYS("\"allowed\":true"));
 	expect(&w, "", "\"nvidia.com/gpu\":3,\"nvidia.com/gpumem-percentage\":50", SAYS("60000 MiB"));
+	expect(&w, "", "\"nvidia.com/gpu\":3,\"nvidia.com/gpumem\":1",
+	       SAYS("\"allowed\":true",
+		    "\"container c: nvidia.com/gpu is 3: no node of the cluster has more than 2 cards\""));
 	expect(&w, "\"nvidia.com/use-gputype\":\"a100,B200\"", "\"nvidia.com/gpumem\":1",
 	       SAYS("\"warnings\":[\"annotation nvidia.com/use-gputype: no card of the cluster has \\\"B200\\\""));
 	close_world(&w);

@@ -31,10 +31,10 @@ static bool quota_fits_4096(void *arg, const char *name_space, const struct card
 	return mib <= 4096;
 }
 
-static int64_t largest_24000(void *arg)
+static struct webhook_largest largest_24000(void *arg)
 {
 	(void)arg;
-	return 24000;
+	return (struct webhook_largest) { 24000, 50, 4 };
 }
 
 static unsigned types_asked; /* since the test began */
@@ -171,6 +171,14 @@ static void test_pods(void **state)
 		{ "", LIMITS(GPU ",\"nvidia.com/gpumem\":24001"),
 		  "no 403 container c: nvidia.com/gpumem is 24001: must be at most 24000 MiB, which the largest card "
 		  "of the cluster has\n" },
+		{ "", LIMITS(GPU ",\"nvidia.com/gpucores\":51"),
+		  "no 403 container c: nvidia.com/gpucores is 51: must be at most 50, which the largest card of the "
+		  "cluster has\n" },
+		{ "", LIMITS("\"nvidia.com/gpu\":5,\"nvidia.com/gpumem\":1"),
+		  "yes 200 \n[" OURS
+		  "]\ncontainer c: nvidia.com/gpu is 5: no node of the cluster has more than 4 cards" },
+		{ "", LIMITS("\"nvidia.com/gpu\":4,\"nvidia.com/gpumem\":1,\"nvidia.com/gpucores\":50"),
+		  "yes 200 \n[" OURS "]" },
 		{ "", LIMITS(GPU ",\"nvidia.com/gpumem-percentage\":-1"),
 		  "no 500 invalid nvidia.com/gpumem-percentage value -1 in container c: must be an integer between 0 "
 		  "and 100\n" },
@@ -226,6 +234,9 @@ static void test_pods(void **state)
 		  "yes 200 \n\nannotation hami.io/gpu-scheduler-policy has no effect: no container asks for "
 		  "nvidia.com/gpu" },
 		{ "", LIMITS(GPU ",\"nvidia.com/gpumem\":0"),
+		  "yes 200 \n[" OURS "]\ncontainer c: nvidia.com/gpumem is 0: this counts as not said, but "
+		  "that nvidia.com/gpucores is not set to 100" },
+		{ "", LIMITS(GPU ",\"nvidia.com/gpumem\":0,\"nvidia.com/gpucores\":5"),
 		  "yes 200 \n[" OURS "]\ncontainer c: nvidia.com/gpumem is 0: this counts as not said" },
 		{ "", LIMITS(GPU ",\"nvidia.com/gpumem\":5,\"nvidia.com/gpumem-percentage\":5"),
 		  "yes 200 \n[" OURS

@@ -373,14 +373,19 @@ static void cordons_and_extremes(void **state)
 
 	(void)state;
 	assert_int_equal(x.most_cards, 0);
-	put_node(c, &(struct made_node) { "n1", 2, 10, 40000, 100, NULL });
-	put_node(c, &(struct made_node) { "n2", 1, 10, 80000, 100, NULL });
+	put_node(c, &(struct made_node) { "n1", 2, 10, 40000, 100, "mig" });
+	put_node(c, &(struct made_node) { "n2", 1, 10, 80000, 50, NULL });
 	x = cluster_extremes(c);
+	assert_int_equal(x.most_cores, 100);
+	assert_true(x.any_mig);
 	assert_int_equal(x.least_memory_mib, 40000);
 	assert_int_equal(x.most_memory_mib, 80000);
 	assert_int_equal(x.most_cards, 2);
 	cluster_remove_node(c, "n1");
-	assert_int_equal(cluster_extremes(c).least_memory_mib, 80000);
+	x = cluster_extremes(c);
+	assert_int_equal(x.least_memory_mib, 80000);
+	assert_int_equal(x.most_cores, 50);
+	assert_false(x.any_mig);
 	cluster_cordon_node(c, "n2", "n2-0");
 	cluster_cordon_node(c, "n1", "n1-0");
 	assert_true(cluster_node(c, "n2")->cards[0].cordoned);

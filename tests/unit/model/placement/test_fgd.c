@@ -165,6 +165,35 @@ static void as_a_policy(void **state)
 	assert_string_equal(got.node->name, "a");
 }
 
+/* Many more kinds of cards than are kept: what one costs is the same each time. */
+static void kinds_are_forgotten(void **state)
+{
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	struct node_state *nodes[600] = { NULL };
+
+	(void)state;
+	add(&mix, 500);
+	for (size_t i = 0; i < HM_COUNT(nodes); i++) {
+		struct node_card c = make_card(0);
+		char type[32];
+
+		snprintf(type, sizeof type, "NVIDIA %zu", i);
+		c.type = type;
+		c.memory_mib = 1000;
+		nodes[i] = node_state_new("n", texts);
+		add_card(nodes[i], c);
+		take(nodes[i], 0, 1, 100 + (int)i % 400, 0);
+	}
+	/* Of what is free 500 is of use, and none after a pod of 450. */
+	for (unsigned times = 0; times < 2; times++)
+		for (size_t i = 0; i < HM_COUNT(nodes); i++)
+			assert_int_equal(cost_of(f, nodes[i], 1, 450, NULL), 450 - (int)i % 400);
+	for (size_t i = 0; i < HM_COUNT(nodes); i++)
+		node_state_free(nodes[i]);
+}
+
 /* xorshift: the test's own dice. */
 static uint32_t roll(uint32_t *dice, uint32_t below)
 {
@@ -317,6 +346,7 @@ int main(void)
 		cmocka_unit_test(as_a_policy),
 		cmocka_unit_test(the_cache_tells_the_truth),
 		cmocka_unit_test(the_host_counts_in_steps),
+		cmocka_unit_test(kinds_are_forgotten),
 		cmocka_unit_test(it_learns),
 		cmocka_unit_test(a_pod_tried_again_counts_once),
 		cmocka_unit_test(steps_make_near_ones_equal),
