@@ -12,7 +12,7 @@
 #include "sched/parts.h"
 #include "sched/serve/server.h"
 
-enum { STOP_MS = 5000 /* for requests in hand */, OTHER_FILES = 256, BIND_MAX_BYTES = 64 << 10 };
+enum { STOP_MS = 5000 /* for requests in hand, and for what is on its way */, OTHER_FILES = 256, BIND_MAX_BYTES = 64 << 10 };
 
 struct scheduler {
 	const struct sched_options *options;
@@ -95,18 +95,27 @@ static void on_released(void *arg)
 	loop_stop(s->loop);
 }
 
-/* The requests in hand have ended, or their time has; the second time that of what is on its way has, too. */
-static void on_end(void *arg)
+/* The requests in hand have ended, or their time has. */
+static void on_served(void *arg)
 {
 	struct scheduler *s = arg;
 
-	if (s->releasing) {
-		loop_stop(s->loop);
+	if (s->releasing)
 		return;
-	}
 	s->releasing = true;
 	loop_timer_arm(s->stop, STOP_MS);
 	parts_release(&s->parts, on_released, s);
+}
+
+/* The time of the requests in hand is over; the second time that of what is on its way. */
+static void on_due(void *arg)
+{
+	struct scheduler *s = arg;
+
+	if (s->releasing)
+		loop_stop(s->loop);
+	else
+		on_served(s);
 }
 
 static void on_signal(void *arg)
@@ -117,7 +126,7 @@ static void on_signal(void *arg)
 		return;
 	log_info("asked to end");
 	s->stopping = true;
-	server_stop(s->server, on_end, s);
+	server_stop(s->server, on_served, s);
 	loop_timer_arm(s->stop, STOP_MS);
 }
 
@@ -189,7 +198,7 @@ static int make_parts(struct scheduler *s, struct hm_err *e)
 {
 	if (loop_new(&s->loop, e) < 0 || loop_signal_new(s->loop, SIGTERM, on_signal, s, &s->term, e) < 0 ||
 	    loop_signal_new(s->loop, SIGINT, on_signal, s, &s->interrupt, e) < 0 ||
-	    loop_timer_new(s->loop, on_end, s, &s->stop, e) < 0 || make_server(s, e) < 0)
+	    loop_timer_new(s->loop, on_due, s, &s->stop, e) < 0 || make_server(s, e) < 0)
 		return -e->code;
 	return make_metrics(s, e);
 }

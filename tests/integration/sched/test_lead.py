@@ -5,11 +5,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
 
-from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, pod, wait_until
+from api_server import silence, status
+from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, is_binding, pod, read_answer, wait_until
 
 
 class Replicas:
@@ -55,15 +57,15 @@ def replicas(build, short_tmp, cluster):
         assert s.end() in (0, -signal.SIGKILL), s.log()
 
 
-def place(cluster, scheduler, name, memory):
+def place(cluster, scheduler, name, memory, node="n1"):
     """Filtered and bound; the error."""
     tree = cluster.api.put_tree("pods", "default", {**pod(name, **gpu(memory)), "status": {"phase": "Pending"}})
-    answer = scheduler.filter(tree, ["n1"])
-    if answer["NodeNames"] != ["n1"]:
+    answer = scheduler.filter(tree, [node])
+    if answer["NodeNames"] != [node]:
         return answer["Error"] or json.dumps(answer["FailedNodes"])
-    body = json.dumps({"PodName": name, "PodNamespace": "default", "PodUID": tree["metadata"]["uid"], "Node": "n1"}).encode()
+    body = json.dumps({"PodName": name, "PodNamespace": "default", "PodUID": tree["metadata"]["uid"], "Node": node}).encode()
     error = json.loads(scheduler.ask("POST", "/bind", body)[2])["Error"]
-    cluster.api.edit("nodes", None, "n1", metadata={"annotations": {"hami.io/mutex.lock": None}})
+    cluster.api.edit("nodes", None, node, metadata={"annotations": {"hami.io/mutex.lock": None}})
     return error
 
 
@@ -109,6 +111,81 @@ def test_one_that_was_asleep(replicas, cluster):
     body = json.dumps({"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}).encode()
     assert json.loads(first.ask("POST", "/bind", body)[2])["Error"] == NOT_LEADING[0]
     assert not replicas.leads(first)
+
+
+def ask_to_bind(scheduler, tree, node="n1"):
+    """The connection on which the answer will come."""
+    sock = scheduler.connect(60)
+    body = json.dumps({"PodName": tree["metadata"]["name"], "PodNamespace": "default", "PodUID": tree["metadata"]["uid"],
+                       "Node": node}).encode()
+    sock.sendall(b"POST /bind HTTP/1.1\r\nHost: s\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    return sock
+
+
+def bindings(cluster, name):
+    return [r for r in cluster.api.seen(method="POST") if r.path.endswith(f"/{name}/binding")]
+
+
+def test_one_that_slept_over_its_binding(replicas, cluster):
+    """The API server had no time, the leader fell asleep, and the next one has sold the card."""
+    cluster.node("n2", late=True)  # no lock of the node stands in the way
+    first, second = replicas.start(), replicas.start()
+    assert replicas.leader() is first
+    tree = cluster.api.put_tree("pods", "default", {**pod("a", **gpu(30000)), "status": {}})
+    assert first.filter(tree, ["n2"])["NodeNames"] == ["n2"]
+    cluster.api.fault(status(429, headers={"Retry-After": "1"}), when=is_binding)
+    with ask_to_bind(first, tree, "n2") as sock:
+        wait_until("the first try", 30, lambda: bindings(cluster, "a"))
+        os.kill(first.process.pid, signal.SIGSTOP)
+        wait_until("the second", 60, lambda: replicas.leads(second))
+        assert place(cluster, second, "b", 30000, "n2") == ""
+        os.kill(first.process.pid, signal.SIGCONT)
+        error = json.loads(read_answer(sock)[2])["Error"]
+    assert error in (NOT_LEADING[0], "this replica does not lead any more")
+    time.sleep(0.5)
+    assert len(bindings(cluster, "a")) == 1 and "nodeName" not in cluster.api.objects["pods", "default", "a"]["spec"]
+
+
+def test_it_is_left_when_nothing_is_on_its_way(replicas, cluster):
+    """Asked to end while a Binding is under way: the next one knows it when it decides."""
+    flags = [*(f for f in FAST if "duration" not in f and "deadline" not in f),
+             "--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=10s"]
+    first, second = replicas.start(*flags), replicas.start(*flags)
+    assert replicas.leader() is first
+    tree = cluster.api.put_tree("pods", "default", {**pod("a", **gpu(30000)), "status": {}})
+    assert first.filter(tree, ["n1"])["NodeNames"] == ["n1"]
+    gate = threading.Event()
+
+    def held(h):
+        gate.wait(60)
+        h.server.api.answer(h)
+
+    cluster.api.fault(held, when=is_binding)
+    sock = ask_to_bind(first, tree)
+    sent, = wait_until("the Binding", 30, lambda: bindings(cluster, "a"))
+    assert 5000 <= int(sent.query["timeout"].removesuffix("ms")) <= 10000
+    first.process.send_signal(signal.SIGTERM)
+    time.sleep(6)  # requests in hand have 5 s
+    left = [r for r in cluster.api.seen(method="PATCH") if "/leases/" in r.path and b'"holderIdentity":""' in r.body]
+    assert not left and not replicas.leads(second) and first.process.poll() is None
+    gate.set()
+    assert first.process.wait(30) == 0, first.log()
+    assert replicas.leader() is second
+    assert "CardInsufficientMemory" in place(cluster, second, "b", 30000)
+    sock.close()
+
+
+def test_alone_it_marks_its_pod_too(replicas, cluster):
+    """A former process of it may have bound pods that the watch has not told yet."""
+    it = replicas.start("--pod-namespace=kube-system")
+    assert replicas.leader() is it
+    with cluster.api.lock:
+        meta = cluster.api.objects["pods", "kube-system", "s0"]["metadata"]
+    assert meta["labels"]["hami.io/scheduler-role"] == "leader" and meta["annotations"]["hami.io/scheduler-term"]
+    cluster.api.fault(silence, times=99, when=lambda h: h.request_seen.path.endswith("/pods/s1"))
+    again = replicas.start("--pod-namespace=kube-system")
+    time.sleep(0.3)
+    assert not replicas.leads(again)
 
 
 def test_kube_schedulers_lease(replicas, cluster):
