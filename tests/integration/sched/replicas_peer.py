@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from api_server import ApiServer, reset
+from api_server import ApiServer, reset, status, status_tree
 from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, gpu, is_binding, pod, wait_until
 
 NODES, CARDS, MEMORY, SLOTS = 4, 2, 40000, 10
@@ -63,8 +63,9 @@ class Recount:
 
 
 class CountingApi(ApiServer):
-    """Counts all cards anew after each Binding, before anything else is changed. Some Bindings take long to get here, and some
-    of what the watches tell long to get there."""
+    """Counts all cards anew after each Binding, before anything else is changed. Some Bindings take long to get here, some are
+    then worked on for longer than a Lease lasts (as the real one, until ?timeout= is over), and some of what the watches tell
+    takes long to get there."""
 
     def __init__(self, dice):
         self.dice, self.recount, self.bound, self.wrong = dice, None, 0, []
@@ -73,6 +74,12 @@ class CountingApi(ApiServer):
     def answer(self, h):
         if is_binding(h) and self.dice.random() < 0.3:
             time.sleep(0.2 * self.dice.random())
+        if is_binding(h) and self.dice.random() < 0.05:
+            seconds, work = int(h.request_seen.query["timeout"].removesuffix("ms")) / 1000, self.dice.uniform(1, 4)
+            time.sleep(seconds * self.dice.random() + min(seconds, work))
+            if work > seconds:
+                h.json(504, status_tree(504, "Timeout", "request did not complete within the allotted timeout"))
+                return
         super().answer(h)
 
     def before_telling(self, plural):
@@ -297,7 +304,7 @@ class Trouble:
 
     def one(self):
         dice, world = self.world.dice, self.world
-        what = dice.choices((self.kill, self.sleep, self.end, self.cut, self.lose_answer), (4, 4, 3, 1, 2))[0]
+        what = dice.choices((self.kill, self.sleep, self.end, self.cut, self.lose_answer, self.throttle), (4, 4, 3, 1, 2, 2))[0]
         victims = [world.last_good if dice.random() < 0.8 else dice.choice(world.replicas)]
         if dice.random() < 0.15:
             victims = dice.sample(world.replicas, 2)
@@ -324,6 +331,13 @@ class Trouble:
             assert r.it.end() == 0, r.it.log()
             r.check_log()
             r.start()
+
+    def throttle(self, victims):
+        """No time for Bindings, and the leader changes meanwhile."""
+        self.world.api.fault(status(429, "TooManyRequests", {"Retry-After": str(self.world.dice.randint(2, 5))}), times=4,
+                             when=is_binding)
+        time.sleep(self.world.dice.random())
+        self.world.dice.choice((self.kill, self.sleep))(victims)
 
     def cut(self, _):
         self.world.api.cut()
