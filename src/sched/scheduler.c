@@ -12,7 +12,11 @@
 #include "sched/parts.h"
 #include "sched/serve/server.h"
 
-enum { STOP_MS = 5000 /* for requests in hand, and for what is on its way */, OTHER_FILES = 256, BIND_MAX_BYTES = 64 << 10 };
+enum {
+	STOP_MS = 5000 /* for requests in hand, and for what is on its way */,
+	OTHER_FILES = 256,
+	BIND_MAX_BYTES = 64 << 10
+};
 
 struct scheduler {
 	const struct sched_options *options;
