@@ -47,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		seen += size;
 		CHECK(ended == (want > 0 && seen >= want));
 	}
+	CHECK(h.lines <= seen);
 	evbuffer_free(buf);
 	return 0;
 }

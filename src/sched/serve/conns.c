@@ -194,7 +194,11 @@ static void on_sweep(void *arg)
 
 static void read_head(struct conn *c, struct evbuffer *buf, size_t n)
 {
-	if (head_ends(&c->head, buf, n))
+	size_t before = c->head.lines;
+	bool ended = head_ends(&c->head, buf, n);
+
+	hold(c, (c->head.lines - before) * HEAD_LINE_BYTES);
+	if (ended)
 		enter(c, CONN_BODY);
 }
 

@@ -12,6 +12,7 @@ static bool ends_in(struct head *h, const char *p, size_t n)
 			if (h->line_ended)
 				return true;
 			h->line_ended = true;
+			h->lines++;
 		} else if (p[i] != '\r') {
 			h->line_ended = false;
 		}

@@ -9,9 +9,14 @@
 
 struct evbuffer;
 
+/* What evhttp makes of a line beside its bytes: a pair of allocated texts in a list, with what the
+ * allocator needs. */
+enum { HEAD_LINE_BYTES = 160 };
+
 /* { 0 } before a request's first byte. */
 struct head {
 	bool line_ended; /* the last byte so far ended a line */
+	size_t lines;
 };
 
 /* The last n bytes of the buffer are new. True where the header ends in them; what is behind that is not looked at. */

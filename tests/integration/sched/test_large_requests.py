@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sched_peer import gpu, pod, read_answer
+from sched_peer import gpu, pod, read_answer, wait_until
 
 MIB = 1 << 20
 POST = [("Content-Type", "application/json")]
@@ -136,6 +136,26 @@ def test_a_thousand_at_once(scheduler, cluster):
     more = scheduler.rss_kib("VmHWM") - before
     print(f"1,000 connections: + {more >> 10} MiB, /healthz waited {beside.slowest:.3f}")
     assert scheduler.metric("hami_scheduler_connections_dropped_total", reason="memory") == 0
+    for sock in socks:
+        sock.close()
+    if not scheduler.sanitized:
+        assert more < 256 << 10 and beside.slowest < 5
+
+
+def test_headers_of_many_lines(scheduler):
+    """A header line of four bytes is 30 times that where it is kept: it counts as what it is."""
+    scheduler.start()
+    before = scheduler.rss_kib("VmHWM")
+    header = b"POST /webhook HTTP/1.1\r\nContent-Length: 10\r\n" + b"a:\r\n" * 4000 + b"\r\nx"
+    socks = []
+    with Beside(scheduler) as beside:
+        for _ in range(990):
+            socks.append(scheduler.connect(timeout=120))
+            socks[-1].sendall(header)
+        wait_until("they are read", 60, lambda: scheduler.metric("hami_scheduler_connections_dropped_total", reason="memory") > 0)
+        assert scheduler.metric("hami_scheduler_held_bytes") <= 160 * MIB
+    more = scheduler.rss_kib("VmHWM") - before
+    print(f"headers: + {more >> 10} MiB, /healthz waited {beside.slowest:.3f}")
     for sock in socks:
         sock.close()
     if not scheduler.sanitized:
