@@ -7,6 +7,7 @@
 #include "kube/config.h"
 #include "sched/extender/answer.h"
 #include "sched/extender/args.h"
+#include "sched/simulate/typical_pods.h"
 #include "sched/verbs/filter_events.h"
 #include "sched/verbs/sampled.h"
 
@@ -74,6 +75,17 @@ static void on_synced(void *arg)
 		takeover_begin(p->takeover, lead_mode_of(p->options) == LEAD_ALWAYS);
 }
 
+/* Bound by us, by whoever leads, or by the last one before we began. */
+static void on_bound_pod(void *arg, const struct pod_ask *ask)
+{
+	struct parts *p = arg;
+
+	if (view_is_synced(p->view))
+		fgd_see(p->fgd, ask);
+	else
+		fgd_sample(p->fgd, ask);
+}
+
 static int make_view(struct parts *p, struct hm_err *e)
 {
 	const struct view_config config = {
@@ -84,6 +96,7 @@ static int make_view(struct parts *p, struct hm_err *e)
 		.nodes = { p->options->device->resource_count, p->options->node_label_selector },
 		.trust = { .keys = p->keys, .warn = warns(p) },
 		.synced = on_synced,
+		.bound = on_bound_pod,
 		.arg = p,
 	};
 
@@ -255,13 +268,18 @@ static void on_filtered(void *arg, const struct filter_outcome *o)
 static int make_placer(struct parts *p, struct hm_err *e)
 {
 	const struct fgd_weights weights = fgd_default_weights();
+	const char *typical = p->options->typical_pods;
+	bool given = typical != NULL && typical[0] != '\0';
 
 	p->cluster = cluster_new(p->options->device->memory_factor);
 	p->placer = placer_new(p->options->node_policy, p->options->gpu_policy);
 	p->fgd = fgd_new(&p->mix, &weights);
 	if (p->cluster == NULL || p->placer == NULL || p->fgd == NULL)
 		return hm_err_set(e, HM_ENOMEM, "start");
-	fgd_learn(p->fgd, &p->mix);
+	if (given && typical_pods_read(typical, p->options->device, &p->mix, e) < 0)
+		return hm_err_wrap(e, "--typical-pods");
+	if (!given)
+		fgd_learn(p->fgd, &p->mix);
 	placer_set_policy(p->placer, fgd_order(p->fgd));
 	return 0;
 }

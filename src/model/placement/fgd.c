@@ -71,6 +71,7 @@ struct fgd_weights fgd_default_weights(void)
 }
 
 static void begin(void *arg, const struct pod_ask *ask);
+static void came(void *arg, const struct pod_ask *ask);
 static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
 			const struct card_ask *ask);
 static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
@@ -82,7 +83,7 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 	if (f == NULL)
 		return NULL;
 	f->order = (struct node_order) {
-		.name = "fgd", .begin = begin, .after = node_rank, .card_rank = card_rank, .arg = f
+		.name = "fgd", .begin = begin, .came = came, .after = node_rank, .card_rank = card_rank, .arg = f
 	};
 	f->mix = mix;
 	f->weights = *weights;
@@ -148,12 +149,20 @@ static bool came_before(struct fgd *f, const char *uid)
 	return false;
 }
 
-static void learn(struct fgd *f, const struct pod_ask *ask)
+void fgd_see(struct fgd *f, const struct pod_ask *ask)
 {
 	struct mix_shape s = mix_shape_of(ask);
-	int rc = came_before(f, ask->uid) ? 0 : pod_mix_see(f->learns, &s, NULL);
+	int rc = f->learns == NULL || came_before(f, ask->uid) ? 0 : pod_mix_see(f->learns, &s, NULL);
 
 	(void)rc; /* a pod less in the mix where memory is short: nothing is lost */
+}
+
+void fgd_sample(struct fgd *f, const struct pod_ask *ask)
+{
+	struct mix_shape s = mix_shape_of(ask);
+	int rc = f->learns == NULL ? 0 : pod_mix_sample(f->learns, &s, NULL);
+
+	(void)rc;
 }
 
 void fgd_begin(struct fgd *f, const struct pod_ask *ask)
@@ -168,13 +177,16 @@ void fgd_begin(struct fgd *f, const struct pod_ask *ask)
 		f->learned_at = f->mix->seen;
 		f->learned_total = f->mix->total;
 	}
-	if (f->learns != NULL && ask != NULL)
-		learn(f, ask);
 }
 
 static void begin(void *arg, const struct pod_ask *ask)
 {
 	fgd_begin(arg, ask);
+}
+
+static void came(void *arg, const struct pod_ask *ask)
+{
+	fgd_see(arg, ask);
 }
 
 uint16_t card_free_milli(const struct node_card *card, const struct card_use *used)

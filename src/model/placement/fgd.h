@@ -28,8 +28,12 @@ void fgd_free(struct fgd *f);
 HM_DEFINE_AUTO(fgd, fgd_free);
 
 /* Pods that are to be placed are seen (pod_mix_see) by the mix, which is also the one of fgd_new; one that is tried
- * again soon counts once. Whatever policy places them. */
+ * again soon counts once. Whatever policy places them. Without it the mix stays as it was given. */
 void fgd_learn(struct fgd *f, struct pod_mix *mix);
+/* A pod came, or was found bound by somebody; place_pod does the former. */
+void fgd_see(struct fgd *f, const struct pod_ask *ask);
+/* A pod that was there when we began (pod_mix_sample). */
+void fgd_sample(struct fgd *f, const struct pod_ask *ask);
 
 /* CPU and memory of nodes are not looked at, as where they are not known. */
 void fgd_be_blind(struct fgd *f);

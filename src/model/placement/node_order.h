@@ -18,6 +18,8 @@ struct node_order {
 	void *arg;
 	/* Of each pod, before its first node or card; NULL: nothing to do. */
 	void (*begin)(void *arg, const struct pod_ask *ask);
+	/* Then: the pod is there to be placed, by whatever policy, and not only asked about; NULL: it is all one. */
+	void (*came)(void *arg, const struct pod_ask *ask);
 };
 
 /* "spread": the emptiest node; any other text, and NULL: "binpack", the fullest. */

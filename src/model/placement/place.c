@@ -237,8 +237,9 @@ static const struct node_order *order_of(const struct placer *p, const struct po
 	return node_order_find(policy);
 }
 
-static int read_pod(struct placer *p, struct cluster *c, const struct pod_ask *ask, struct hm_err *e)
+static int read_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct hm_err *e)
 {
+	const struct pod_ask *ask = r->ask;
 	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
 	int err = fitter_read(p->fitter, ask, p->card_policy, e);
 
@@ -247,6 +248,8 @@ static int read_pod(struct placer *p, struct cluster *c, const struct pod_ask *a
 	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
 	if (p->own != NULL && p->own->begin != NULL)
 		p->own->begin(p->own->arg, ask);
+	if (p->own != NULL && p->own->came != NULL && r->nodes == NULL)
+		p->own->came(p->own->arg, ask);
 	if (p->own != NULL && p->own->card_rank != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
 		fitter_set_rank(p->fitter, p->own->card_rank, p->own->arg);
 	return 0;
@@ -263,7 +266,7 @@ int place_pod(struct placer *p, struct cluster *c, const struct place_request *r
 	if (err == 0 && r->nodes == NULL)
 		cluster_roll_back(c, r->ask->uid);
 	if (err == 0)
-		err = read_pod(p, c, r->ask, e);
+		err = read_pod(p, c, r, e);
 	if (err < 0)
 		return err;
 	if (!collect(p, c, r, order))

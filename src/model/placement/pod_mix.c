@@ -116,33 +116,70 @@ int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weigh
 	return 0;
 }
 
-int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e)
+static int make_window(struct pod_mix *m, struct hm_err *e)
 {
-	uint16_t *slot;
+	if (m->window != NULL)
+		return 0;
+	m->window = malloc(MIX_WINDOW * sizeof *m->window);
+	if (m->window == NULL)
+		return hm_err_set(e, HM_ENOMEM, "the mix of pods: no memory");
+	for (size_t i = 0; i < MIX_WINDOW; i++)
+		m->window[i] = NO_ENTRY;
+	return 0;
+}
+
+/* The pod instead of the one that has this place in the window. */
+static int put(struct pod_mix *m, size_t place, const struct mix_shape *shape, struct hm_err *e)
+{
+	uint16_t *slot = &m->window[place];
 	size_t at;
 	int rc;
 
-	if (m->window == NULL) {
-		m->window = malloc(MIX_WINDOW * sizeof *m->window);
-		if (m->window == NULL)
-			return hm_err_set(e, HM_ENOMEM, "the mix of pods: no memory");
-		for (size_t i = 0; i < MIX_WINDOW; i++)
-			m->window[i] = NO_ENTRY;
-	}
-	slot = &m->window[m->seen % MIX_WINDOW];
 	if (*slot != NO_ENTRY) {
 		m->entries[*slot].weight--;
 		m->total--;
 		*slot = NO_ENTRY;
 	}
 	rc = find_or_make(m, shape, &at, e);
-	if (rc != 0 && rc != -HM_ELIMIT)
-		return rc;
-	m->seen++;
-	if (rc != 0)
+	if (rc == -HM_ELIMIT)
 		return 0;
+	if (rc != 0)
+		return rc;
 	*slot = (uint16_t)at;
 	m->entries[at].weight++;
 	m->total++;
 	return 0;
+}
+
+int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e)
+{
+	int rc = make_window(m, e);
+
+	if (rc == 0)
+		rc = put(m, m->seen % MIX_WINDOW, shape, e);
+	if (rc == 0)
+		m->seen++;
+	return rc;
+}
+
+/* splitmix64 of the number: dice that fall the same way every time. */
+static uint64_t dice(uint64_t n)
+{
+	n *= 0x9e3779b97f4a7c15u;
+	n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9u;
+	n = (n ^ (n >> 27)) * 0x94d049bb133111ebu;
+	return n ^ (n >> 31);
+}
+
+/* Reservoir: the n-th pod takes the place of any of the n with the same chance, and most of those are in no window. */
+int pod_mix_sample(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e)
+{
+	uint64_t place = m->seen < MIX_WINDOW ? m->seen : dice(m->seen) % (m->seen + 1);
+	int rc = make_window(m, e);
+
+	if (rc == 0 && place < MIX_WINDOW)
+		rc = put(m, place, shape, e);
+	if (rc == 0)
+		m->seen++;
+	return rc;
 }

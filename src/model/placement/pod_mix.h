@@ -54,4 +54,7 @@ int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weigh
  * time are passed over. -HM_ENOMEM. */
 int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e) HM_MUST_USE;
 
+/* The same for pods of which nobody knows which came last: of more than MIX_WINDOW a fair sample stays. */
+int pod_mix_sample(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e) HM_MUST_USE;
+
 #endif

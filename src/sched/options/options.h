@@ -17,8 +17,9 @@ struct sched_options {
 	const char *http_bind, *cert_file, *key_file, *client_ca_file, *token_file, *metrics_bind_address;
 	const char *extender_clients; /* local, any */
 	const char *scheduler_name;
-	const char *node_policy; /* "spread"; any other word packs */
-	const char *gpu_policy;  /* as the annotation hami.io/gpu-scheduler-policy has it */
+	const char *node_policy;  /* "spread"; any other word packs */
+	const char *gpu_policy;   /* as the annotation hami.io/gpu-scheduler-policy has it */
+	const char *typical_pods; /* file; NULL: learned */
 	const char *node_label_selector;
 	double kube_qps; /* 0: no limit of ours */
 	uint64_t kube_burst, kube_timeout_s;
@@ -43,7 +44,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 40 };
+enum { SCHED_OPTION_COUNT = 41 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

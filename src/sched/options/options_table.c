@@ -27,6 +27,9 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		  "spread, fgd or binpack" },
 		{ "gpu-scheduler-policy", NULL, OPTION_TEXT, &o->gpu_policy, 0, 0, NULL, "POLICY",
 		  "binpack, spread, fgd, topology-aware, mutex, numa" },
+		{ "typical-pods", NULL, OPTION_TEXT, &o->typical_pods, 0, 0, NULL, "PATH",
+		  "a file of the pods that fgd keeps room for: `kubectl get pods -A -o json`, or CSV; default: learned "
+		  "from those that come" },
 		{ "node-label-selector", NULL, OPTION_TEXT, &o->node_label_selector, 0, 0, NULL, "K=V,...",
 		  "only nodes with all these labels are looked at" },
 		{ "kube-qps", NULL, OPTION_F64, &o->kube_qps, 0, 100000, NULL, NULL,

@@ -33,6 +33,9 @@ struct view_config {
 	unsigned page; /* objects; 0: 500 */
 	/* Once, from the loop: nodes, pods and quotas are all known. */
 	void (*synced)(void *arg);
+	/* A pod with cards is told of as bound for the first time, and in no doubt: what it asked for. NULL: nobody
+	 * wants to know. */
+	void (*bound)(void *arg, const struct pod_ask *ask);
 	void *arg;
 };
 

@@ -92,6 +92,7 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 	const struct pod_trust trust = { v->config.trust.keys, v->config.trust.warn, v->verify != NULL && !v->told };
 	hm_auto_pod_hold h = { 0 };
 	int err = pod_hold_read(o->tree, &v->config.pods, &trust, &h, e);
+	bool first = map_get(v->pods, o->uid) == NULL;
 	struct pod_row *row;
 
 	if (err < 0 || !h.holds)
@@ -106,6 +107,8 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 		h.hold.share_count = 0;
 		err = cluster_hold(v->config.cluster, &h.hold, e);
 	}
+	if (err == 0 && first && h.doubt.code == 0 && v->config.bound != NULL)
+		v->config.bound(v->config.arg, &h.ask);
 	if (err == 0 && h.check.key != NULL && !h.hold.unreadable)
 		err = view_verify_add(v->verify, &h.check, o->uid, print, &h.ask, e);
 	if (err < 0)

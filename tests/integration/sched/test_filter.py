@@ -1,4 +1,5 @@
 """/filter on the running scheduler: from the API server's objects to an answer, and no call in between."""
+import json
 import os
 import re
 import shutil
@@ -104,7 +105,7 @@ def test_fgd_leaves_the_node_whose_cpu_is_gone(scheduler, cluster):
     host = {"cpu": "16", "memory": "64Gi"}
     for name in ("n1", "n2"):
         cluster.node(name, host=host)
-    start(scheduler, cluster, "--node-scheduler-policy=fgd", "--gpu-scheduler-policy=fgd").wait_ready()
+    start(scheduler, cluster, *FGD).wait_ready()
 
     def goes_to(node, names=("n1", "n2"), mib=20000):
         asks = pod("a", **gpu(mib))
@@ -126,6 +127,54 @@ def test_fgd_leaves_the_node_whose_cpu_is_gone(scheduler, cluster):
     wait_until("the host of before", 30, lambda: goes_to("n2"))
     cluster.api.delete("pods", "default", "plain")
     wait_until("the first node again", 30, lambda: goes_to("n1"))
+
+
+FGD = ("--node-scheduler-policy=fgd", "--gpu-scheduler-policy=fgd")
+
+
+def two_that_differ(cluster, *others):
+    """Half of n1's card is free, three quarters of n2's; what each pod asked for is in its limits."""
+    for name in ("n1", "n2", "n3"):
+        cluster.node(name, cards=4 if name == "n3" else 1, host={"cpu": "64", "memory": "256Gi"})
+    for number, (node, card, mib) in enumerate([("n1", 0, 20000), ("n2", 0, 10000), *others]):
+        runs = pod(f"runs-{number}", **gpu(mib))
+        runs["spec"]["nodeName"], runs["status"] = node, {"phase": "Running"}
+        runs["metadata"]["annotations"] = {"hami.io/vgpu-node": node, "hami.io/vgpu-time": "1",
+                                           "hami.io/vgpu-devices-allocated": f"GPU-{node}-{card},NVIDIA,{mib},0:;"}
+        cluster.api.put_tree("pods", "default", runs)
+
+
+def place_of_a_quarter(scheduler):
+    return scheduler.filter(pod("a", **gpu(10000)), ["n1", "n2"])["NodeNames"]
+
+
+def test_fgd_keeps_room_for_the_typical_pods_that_are_given(scheduler, cluster, tmp_path):
+    """Who keeps halves of cards for pods of a half does not break n1's; where pods take a quarter it is all one."""
+    two_that_differ(cluster)
+    file = tmp_path / "typical"
+
+    def trace(milli):
+        return f"name,cpu_milli,memory_mib,num_gpu,gpu_milli\nshare,0,0,1,{milli}\nnone,1,1,0,0\n"
+    for text, node in ((json.dumps({"items": [pod("half", **gpu(20000)), pod("none", cpu=1)]}), "n2"), (trace(500), "n2"),
+                       (json.dumps(pod("quarter", **gpu(10000))), "n1"), (trace(250), "n1")):
+        file.write_text(text)
+        start(scheduler, cluster, *FGD, f"--typical-pods={file}").wait_ready()
+        assert re.search(r"typical pods are given .*pods=1 shapes=1", scheduler.log())
+        assert place_of_a_quarter(scheduler) == [node], text  # whatever runs
+        scheduler.end()
+    for text, why in (('{"items": []}', "no pod in it asks for a card"), ("", "the file is empty"), ("name\nx\n", "no column"),
+                      ("{", "JSON")):
+        file.write_text(text)
+        done = subprocess.run([str(scheduler.program), "--http_bind=127.0.0.1:0", f"--kubeconfig={cluster.kubeconfig}",
+                               f"--typical-pods={file}"], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode != 0 and f"--typical-pods: {file}" in done.stderr and why in done.stderr, done.stderr
+
+
+def test_fgd_learns_from_what_runs_already(scheduler, cluster):
+    """A new leader, or one that starts anew, does not begin with nothing."""
+    two_that_differ(cluster, *(("n3", card, 20000) for card in (0, 0, 1, 1, 2, 2)))
+    start(scheduler, cluster, *FGD).wait_ready()
+    assert place_of_a_quarter(scheduler) == ["n2"]
 
 
 def samples(scheduler, name):

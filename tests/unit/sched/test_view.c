@@ -14,7 +14,8 @@
 static struct world {
 	struct cluster *cluster;
 	struct view *view;
-	unsigned synced, passed, relists;
+	int32_t bound_mib;
+	unsigned synced, passed, bound, relists;
 	unsigned events;
 	char event[512];
 	uint64_t version;
@@ -46,6 +47,13 @@ static void on_synced(void *arg)
 	w.synced++;
 }
 
+static void on_bound(void *arg, const struct pod_ask *ask)
+{
+	(void)arg;
+	w.bound++;
+	w.bound_mib = ask->containers[0].memory_mib;
+}
+
 static void on_passed(void *arg)
 {
 	(void)arg;
@@ -61,6 +69,7 @@ static void begin_with(const struct signature_keys *keys)
 		.pods = { "nvidia.com/gpu", "nvidia.com/gpumem", "", "nvidia.com/gpucores", { 1, 0, 0 } },
 		.nodes = { "nvidia.com/gpu", NULL },
 		.synced = on_synced,
+		.bound = on_bound,
 	};
 	struct hm_err e;
 
@@ -221,6 +230,24 @@ static void annotations_taken_away_free_nothing(void **state)
 		   "'spec':{'nodeName':'n1','containers':[]},'status':{'phase':'Running'}}",
 		   false);
 	assert_int_equal(used()->memory_mib, 3000);
+	end();
+}
+
+static void a_bound_pod_is_told_once(void **state)
+{
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	tell_pod("", "GPU-a,NVIDIA,3000,0:;", "", "Pending", false);
+	assert_int_equal(w.bound, 0);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Pending", false);
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", false);
+	tell_pod("n1", "GPU-a,NVIDIA,2000,0:;", "", "Running", false);
+	assert_int_equal(w.bound, 1);
+	assert_int_equal(w.bound_mib, 3000); /* what it asks for, not what it has */
+	tell_pod("n1", "GPU-a,NVIDIA,3000,0:;", "", "Running", true);
+	tell_pod("n1", "garbage,", "", "Running", false);
+	assert_int_equal(w.bound, 1);
 	end();
 }
 
@@ -725,6 +752,7 @@ int main(void)
 		cmocka_unit_test(nodes_come_and_go),
 		cmocka_unit_test(pods_hold_until_they_are_gone),
 		cmocka_unit_test(annotations_taken_away_free_nothing),
+		cmocka_unit_test(a_bound_pod_is_told_once),
 		cmocka_unit_test(the_nodes_order_does_not_matter),
 		cmocka_unit_test(doubt_is_told_once),
 		cmocka_unit_test(quotas_of_a_namespace),

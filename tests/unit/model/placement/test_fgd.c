@@ -293,16 +293,43 @@ static void a_pod_tried_again_counts_once(void **state)
 	struct pod_ask ask = { .uid = "u", .containers = &container, .count = 1 };
 
 	(void)state;
-	fgd_begin(f, &ask);
-	assert_int_equal(mix.seen, 0);
+	fgd_see(f, &ask);
+	fgd_sample(f, &ask);
+	assert_int_equal(mix.seen, 0); /* the mix is given */
 	fgd_learn(f, &mix);
-	fgd_begin(f, &ask);
-	fgd_begin(f, &ask);
+	fgd_see(f, &ask);
+	fgd_see(f, &ask);
 	assert_int_equal(mix.seen, 1);
 	ask.uid = "v";
-	fgd_begin(f, &ask);
+	fgd_see(f, &ask);
 	assert_int_equal(mix.seen, 2);
 	assert_int_equal(mix.entries[0].weight, 2);
+}
+
+/* Whatever the policy; but a question about nodes that are only imagined is no pod. */
+static void what_is_placed_is_learned_from(void **state)
+{
+	hm_auto(cluster) *c = cluster_new(1);
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(placer) *p = placer_new("binpack", "spread");
+	struct card_ask container = { ASK_APP, 1, 500, 0, 0 };
+	struct pod_ask ask = { .uid = "u", .name_space = "s", .name = "p", .containers = &container, .count = 1 };
+	hm_auto(node_state) *imagined = node_with(cluster_texts(c), "a", (int[]) { 1000, 0 });
+	const struct node_state *nodes[] = { imagined };
+	const char *names[] = { "a" };
+	struct place_request r = { .ask = &ask, .names = names, .count = 1, .nodes = nodes };
+	struct place_result got;
+	struct hm_err e;
+
+	(void)state;
+	fgd_learn(f, &mix);
+	placer_set_policy(p, fgd_order(f));
+	assert_int_equal(place_pod(p, c, &r, &got, &e), 1);
+	assert_int_equal(mix.seen, 0);
+	r.nodes = NULL;
+	assert_int_equal(place_pod(p, c, &r, &got, &e), 0); /* there is no such node: it came all the same */
+	assert_int_equal(mix.seen, 1);
 }
 
 static void steps_make_near_ones_equal(void **state)
@@ -349,6 +376,7 @@ int main(void)
 		cmocka_unit_test(kinds_are_forgotten),
 		cmocka_unit_test(it_learns),
 		cmocka_unit_test(a_pod_tried_again_counts_once),
+		cmocka_unit_test(what_is_placed_is_learned_from),
 		cmocka_unit_test(steps_make_near_ones_equal),
 	};
 

@@ -38,6 +38,24 @@ static void the_last_pods_count(void **state)
 	assert_int_equal(m.entries[1].weight, MIX_WINDOW - 4);
 }
 
+/* Three quarters of the pods are told first: a fair sample of all stays, and those that come later leave nothing of it.
+ */
+static void a_sample_is_fair(void **state)
+{
+	hm_auto_pod_mix m = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < 4 * MIX_WINDOW; i++)
+		assert_int_equal(pod_mix_sample(&m, i < 3 * MIX_WINDOW ? &half : &whole, &e), 0);
+	assert_int_equal(m.seen, 4 * MIX_WINDOW);
+	assert_int_equal(m.total, MIX_WINDOW);
+	assert_in_range(m.entries[1].weight, MIX_WINDOW / 4 - 100, MIX_WINDOW / 4 + 100); /* 28 is usual */
+	for (int i = 0; i < MIX_WINDOW; i++)
+		assert_int_equal(pod_mix_see(&m, &half, &e), 0);
+	assert_int_equal(m.entries[0].weight, MIX_WINDOW);
+}
+
 static void shapes_are_bounded(void **state)
 {
 	hm_auto_pod_mix m = { 0 };
@@ -86,9 +104,8 @@ static void a_pod_is_one_shape(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_shapes_add_up),
-		cmocka_unit_test(the_last_pods_count),
-		cmocka_unit_test(shapes_are_bounded),
+		cmocka_unit_test(equal_shapes_add_up), cmocka_unit_test(the_last_pods_count),
+		cmocka_unit_test(a_sample_is_fair),    cmocka_unit_test(shapes_are_bounded),
 		cmocka_unit_test(a_pod_is_one_shape),
 	};
 
