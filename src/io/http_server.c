@@ -37,6 +37,8 @@ struct connection {
 	uint64_t since_ms;
 	struct str in, out;
 	size_t sent;
+	struct http_rest rest; /* of a page in parts, behind `out` */
+	uint32_t deadline_ms;
 };
 
 static void connection_free(struct connection *c)
@@ -45,6 +47,7 @@ static void connection_free(struct connection *c)
 	c->server->connection_count--;
 	loop_fd_free(c->ready);
 	close(c->fd);
+	http_rest_end(&c->rest);
 	str_fini(&c->in);
 	str_fini(&c->out);
 	free(c);
@@ -65,8 +68,10 @@ static bool read_some(struct connection *c)
 	str_add_n(&c->in, buf, (size_t)n);
 	if (str_failed(&c->in))
 		return false;
-	if (http_answer(c->server->pages, c->server->page_count, c->server->arg, c->in.p, c->in.n, &c->out))
+	if (http_answer(c->server->pages, c->server->page_count, c->server->arg, c->in.p, c->in.n, &c->out, &c->rest))
 		c->state = WRITING;
+	if (c->rest.parts != NULL)
+		c->deadline_ms = HTTP_PARTS_DEADLINE_MS;
 	return true;
 }
 
@@ -80,7 +85,13 @@ static bool write_some(struct connection *c)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	c->sent += (size_t)n;
-	if (c->sent == c->out.n) {
+	if (c->sent < c->out.n)
+		return true;
+	str_clear(&c->out);
+	c->sent = 0;
+	if (c->rest.parts != NULL) {
+		http_rest_add(&c->rest, &c->out);
+	} else {
 		shutdown(c->fd, SHUT_WR);
 		c->state = DRAINING;
 	}
@@ -110,7 +121,7 @@ static void on_sweep(void *arg)
 	LIST_FOR_EACH (&s->connections, it) {
 		struct connection *c = HM_CONTAINER(it, struct connection, link);
 
-		if (now - c->since_ms >= HTTP_DEADLINE_MS)
+		if (now - c->since_ms >= c->deadline_ms)
 			connection_free(c);
 	}
 	if (!list_empty(&s->connections))
@@ -129,7 +140,9 @@ static void take(struct http_server *s, int fd)
 	}
 	if (s->connection_count == HTTP_MAX_CONNECTIONS)
 		connection_free(HM_CONTAINER(list_first(&s->connections), struct connection, link));
-	*c = (struct connection) { .server = s, .fd = fd, .since_ms = loop_now_ms(s->loop) };
+	*c = (struct connection) {
+		.server = s, .fd = fd, .since_ms = loop_now_ms(s->loop), .deadline_ms = HTTP_DEADLINE_MS
+	};
 	link_append(&s->connections, &c->link);
 	s->connection_count++;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

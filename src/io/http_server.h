@@ -9,8 +9,9 @@
 #include "io/loop.h"
 
 enum {
-	HTTP_MAX_CONNECTIONS = 32, /* beyond it the oldest is closed */
-	HTTP_DEADLINE_MS = 5000,   /* from accept to the end, however busy the peer is */
+	HTTP_MAX_CONNECTIONS = 32,      /* beyond it the oldest is closed */
+	HTTP_DEADLINE_MS = 5000,        /* from accept to the end, however busy the peer is */
+	HTTP_PARTS_DEADLINE_MS = 30000, /* of a page that is made in parts, a part in each turn of the loop */
 };
 
 struct http_server;

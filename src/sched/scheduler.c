@@ -189,7 +189,7 @@ static int make_metrics(struct scheduler *s, struct hm_err *e)
 							.ready = is_ready,
 							.decides = decides,
 							.arg = s };
-	s->pages[0] = (struct http_page) { "/metrics", metrics_page };
+	s->pages[0] = (struct http_page) { .path = "/metrics", .parts = &metrics_parts };
 	if (s->options->metrics_bind_address[0] == '\0')
 		return 0;
 	if (http_server_new(s->loop, s->options->metrics_bind_address, s->pages, HM_COUNT(s->pages),

@@ -32,8 +32,8 @@ static int get_readyz(void *arg, struct str *body)
 }
 
 static const struct http_page pages[] = {
-	{ "/healthz", get_healthz },
-	{ "/readyz", get_readyz },
+	{ .path = "/healthz", .get = get_healthz },
+	{ .path = "/readyz", .get = get_readyz },
 };
 
 int health_serve(struct loop *l, const char *address, struct health_sources *sources, struct http_server **out,

@@ -253,7 +253,7 @@ int metrics_get(void *sources, struct str *body)
 int metrics_serve(struct loop *l, const char *address, struct metrics_sources *sources, struct http_server **out,
 		  struct hm_err *e)
 {
-	static const struct http_page pages[] = { { "/metrics", metrics_get } };
+	static const struct http_page pages[] = { { .path = "/metrics", .get = metrics_get } };
 
 	if (http_server_new(l, address, pages, HM_COUNT(pages), sources, out, e) < 0)
 		return hm_err_wrap(e, "--metrics-bind-address");

@@ -473,12 +473,26 @@ struct hold_share cluster_holding_share(const struct holding *h, size_t i)
 	};
 }
 
-bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out)
+bool cluster_next_book(const struct cluster *c, size_t *at, const struct node_book **out)
 {
 	void *value;
 
-	while (map_next(c->books, at, NULL, &value)) {
-		const struct node_book *b = value;
+	if (!map_next(c->books, at, NULL, &value))
+		return false;
+	*out = value;
+	return true;
+}
+
+const struct node_book *cluster_book(const struct cluster *c, const char *node)
+{
+	return map_get(c->books, node);
+}
+
+bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out)
+{
+	const struct node_book *b;
+
+	while (cluster_next_book(c, at, &b)) {
 		*out = b->state;
 		if (b->state != NULL)
 			return true;

@@ -108,7 +108,10 @@ struct hold_share cluster_holding_share(const struct holding *h, size_t i);
 /* Start with at = 0; false at the end; no changes meanwhile. */
 bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out);
 bool cluster_next_holding(const struct cluster *c, size_t *at, const struct holding **out);
-size_t cluster_node_count(const struct cluster *c); /* that are there */
+/* Nodes and who holds something of each; those that are not there, too, while somebody does. */
+bool cluster_next_book(const struct cluster *c, size_t *at, const struct node_book **out);
+const struct node_book *cluster_book(const struct cluster *c, const char *node); /* NULL: there is none */
+size_t cluster_node_count(const struct cluster *c);                              /* that are there */
 size_t cluster_holding_count(const struct cluster *c);
 
 /* Over all nodes: what the largest pod could get at most. All 0 without cards. */

@@ -6,15 +6,13 @@
 
 #include "base/str.h"
 #include "hami/device_config.h"
+#include "io/http_answer.h"
 #include "model/placement/cluster.h"
 #include "sched/bind/bind.h"
 #include "sched/serve/server.h"
 #include "sched/verbs/admission.h"
 #include "sched/verbs/filter.h"
 #include "sched/view/view.h"
-
-/* Cards and holding pods in all: beyond it a page would be tens of megabytes, made while nobody else is answered. */
-enum { METRICS_MAX_CARDS = 10000 };
 
 /* All borrowed. */
 struct metrics_sources {
@@ -36,7 +34,8 @@ struct metrics_sources {
 	void *arg;
 };
 
-/* A page of io/http_server.h; the argument is the sources. */
-int metrics_page(void *sources, struct str *out);
+/* A page of io/http_server.h; the argument is the sources. Of a large cluster it is tens of megabytes, and pods are
+ * placed between its parts: each value is of the moment in which it is written. */
+extern const struct http_parts metrics_parts;
 
 #endif

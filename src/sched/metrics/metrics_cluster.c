@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "core/fmt.h"
+#include "model/placement/node_book.h"
 #include "sched/metrics/metrics_page.h"
 
 /* HAMi's label of everything but the build. */
@@ -20,32 +21,41 @@ static void add_label(struct labels *l, const char *name, const char *value)
 	l->all[l->count] = (struct prom_label) { NULL, NULL };
 }
 
-/* ---- cards */
-
+enum kind { CARDS, QUOTAS, SHARES };
 enum { WITH_CORES = 1, WITH_MEMORY = 2, NO_TYPE = 4 };
 enum card_value { MEMORY, CORES, MEMORY_USED, SHARED, CORES_USED, MEMORY_SHARE };
 
-static const struct card_family {
+static const struct cluster_family {
 	enum metric metric;
 	bool old;
+	enum kind kind;
 	unsigned labels;
 	enum card_value value;
-} card_families[] = {
-	{ METRIC_CARD_MEMORY, false, 0, MEMORY },
-	{ METRIC_CARD_CORES, false, 0, CORES },
-	{ METRIC_CARD_MEMORY_USED, false, WITH_CORES, MEMORY_USED },
-	{ METRIC_CARD_SHARED, false, 0, SHARED },
-	{ METRIC_CARD_CORES_USED, false, 0, CORES_USED },
-	{ METRIC_CARD_OVERVIEW, false, WITH_CORES | WITH_MEMORY, MEMORY_USED },
-	{ METRIC_CARD_MEMORY_SHARE, false, 0, MEMORY_SHARE },
-	{ METRIC_OLD_CARD_MEMORY, true, 0, MEMORY },
-	{ METRIC_OLD_CARD_CORES, true, 0, CORES },
-	{ METRIC_OLD_CARD_MEMORY_USED, true, WITH_CORES, MEMORY_USED },
-	{ METRIC_OLD_CARD_SHARED, true, 0, SHARED },
-	{ METRIC_OLD_CARD_CORES_USED, true, 0, CORES_USED },
-	{ METRIC_OLD_CARD_OVERVIEW, true, WITH_CORES | WITH_MEMORY, MEMORY_USED },
-	{ METRIC_OLD_CARD_MEMORY_SHARE, true, NO_TYPE, MEMORY_SHARE },
+} cluster_families[] = {
+	{ METRIC_CARD_MEMORY, false, CARDS, 0, MEMORY },
+	{ METRIC_CARD_CORES, false, CARDS, 0, CORES },
+	{ METRIC_CARD_MEMORY_USED, false, CARDS, WITH_CORES, MEMORY_USED },
+	{ METRIC_CARD_SHARED, false, CARDS, 0, SHARED },
+	{ METRIC_CARD_CORES_USED, false, CARDS, 0, CORES_USED },
+	{ METRIC_CARD_OVERVIEW, false, CARDS, WITH_CORES | WITH_MEMORY, MEMORY_USED },
+	{ METRIC_CARD_MEMORY_SHARE, false, CARDS, 0, MEMORY_SHARE },
+	{ METRIC_OLD_CARD_MEMORY, true, CARDS, 0, MEMORY },
+	{ METRIC_OLD_CARD_CORES, true, CARDS, 0, CORES },
+	{ METRIC_OLD_CARD_MEMORY_USED, true, CARDS, WITH_CORES, MEMORY_USED },
+	{ METRIC_OLD_CARD_SHARED, true, CARDS, 0, SHARED },
+	{ METRIC_OLD_CARD_CORES_USED, true, CARDS, 0, CORES_USED },
+	{ METRIC_OLD_CARD_OVERVIEW, true, CARDS, WITH_CORES | WITH_MEMORY, MEMORY_USED },
+	{ METRIC_OLD_CARD_MEMORY_SHARE, true, CARDS, NO_TYPE, MEMORY_SHARE },
+	{ METRIC_QUOTA_USED, false, QUOTAS, 0, MEMORY_USED },
+	{ METRIC_QUOTA_LIMIT, false, QUOTAS, 0, MEMORY },
+	{ METRIC_OLD_QUOTA_USED, true, QUOTAS, 0, MEMORY_USED },
+	{ METRIC_SHARE_MEMORY, false, SHARES, 0, MEMORY },
+	{ METRIC_SHARE_CORES, false, SHARES, 0, CORES },
+	{ METRIC_OLD_SHARE_MEMORY, true, SHARES, 0, MEMORY },
+	{ METRIC_OLD_SHARE_CORES, true, SHARES, 0, CORES },
 };
+
+/* ---- cards */
 
 static uint64_t positive(int64_t v)
 {
@@ -65,7 +75,7 @@ static uint64_t card_value(const struct node_card *card, const struct card_use *
 	return 0;
 }
 
-static void add_card(struct str *out, const struct prom_family *family, const struct card_family *f,
+static void add_card(struct str *out, const struct prom_family *family, const struct cluster_family *f,
 		     const struct node_state *n, size_t at)
 {
 	static const char *const names[2][6] = {
@@ -98,22 +108,6 @@ static void add_card(struct str *out, const struct prom_family *family, const st
 		prom_add(out, family, l.all, card_value(card, &n->used[at], f->value));
 }
 
-static void add_cards(const struct metrics_sources *s, struct str *out)
-{
-	for (size_t i = 0; i < HM_COUNT(card_families); i++) {
-		const struct card_family *f = &card_families[i];
-		const struct prom_family *family;
-		const struct node_state *n;
-
-		if (f->old && !s->old_names)
-			continue;
-		family = metrics_begin(out, f->metric);
-		for (size_t at = 0; cluster_next_node(s->cluster, &at, &n);)
-			for (size_t card = 0; card < n->count; card++)
-				add_card(out, family, f, n, card);
-	}
-}
-
 /* ---- quotas */
 
 struct quota_line {
@@ -121,42 +115,37 @@ struct quota_line {
 	int64_t held, limit; /* in the quota's own unit */
 };
 
-static void add_quota(struct str *out, enum metric m, const struct prom_family *f, const char *name_space,
+static void add_quota(struct str *out, const struct cluster_family *family, const char *name_space,
 		      const struct quota_line *q)
 {
-	const bool old = m == METRIC_OLD_QUOTA_USED, limited = q->limit != QUOTA_NO_LIMIT;
+	const bool limited = q->limit != QUOTA_NO_LIMIT, of_limits = family->value == MEMORY;
 	struct labels l = { .count = 0 };
 	char limit[24];
 
-	if (q->resource[0] == '\0' || (!limited && (m == METRIC_QUOTA_LIMIT || q->held == 0)))
+	if (q->resource[0] == '\0' || (!limited && (of_limits || q->held == 0)))
 		return;
 	hm_fmt(limit, sizeof limit, "%lld", limited ? (long long)q->limit : 0);
 	add_label(&l, "zone", zone);
-	add_label(&l, old ? "quotanamespace" : "namespace", name_space);
-	add_label(&l, old ? "quotaName" : "quota_name", q->resource);
-	if (m != METRIC_QUOTA_LIMIT)
+	add_label(&l, family->old ? "quotanamespace" : "namespace", name_space);
+	add_label(&l, family->old ? "quotaName" : "quota_name", q->resource);
+	if (!of_limits)
 		add_label(&l, "limit", limit);
-	prom_add(out, f, l.all, positive(m == METRIC_QUOTA_LIMIT ? q->limit : q->held));
+	prom_add(out, metrics_family(family->metric), l.all, positive(of_limits ? q->limit : q->held));
 }
 
-static void add_quotas(const struct metrics_sources *s, struct str *out)
+static void add_quotas(const struct metrics_sources *s, const struct cluster_family *family, struct str *out)
 {
-	static const enum metric metrics[] = { METRIC_QUOTA_USED, METRIC_QUOTA_LIMIT, METRIC_OLD_QUOTA_USED };
 	const int64_t factor = (int64_t)HM_MAX(s->device->memory_factor, (uint64_t)1);
+	struct quota_view v;
 
-	for (size_t i = 0; i < HM_COUNT(metrics) - !s->old_names; i++) {
-		const struct prom_family *f = metrics_begin(out, metrics[i]);
-		struct quota_view v;
+	for (size_t at = 0; quotas_next(cluster_quotas(s->cluster), &at, &v);) {
+		const struct quota_line lines[] = {
+			{ s->device->resource_memory, v.held.memory_mib / factor, v.limits.memory },
+			{ s->device->resource_cores, v.held.cores, v.limits.cores },
+		};
 
-		for (size_t at = 0; quotas_next(cluster_quotas(s->cluster), &at, &v);) {
-			const struct quota_line lines[] = {
-				{ s->device->resource_memory, v.held.memory_mib / factor, v.limits.memory },
-				{ s->device->resource_cores, v.held.cores, v.limits.cores },
-			};
-
-			for (size_t k = 0; k < HM_COUNT(lines); k++)
-				add_quota(out, metrics[i], f, v.name_space, &lines[k]);
-		}
+		for (size_t k = 0; k < HM_COUNT(lines); k++)
+			add_quota(out, family, v.name_space, &lines[k]);
 	}
 }
 
@@ -180,14 +169,13 @@ static bool sum_share(const struct holding *h, uint32_t at, struct hold_share *s
 	return true;
 }
 
-static void add_shares(struct str *out, const struct prom_family *f, enum metric m, const struct holding *h)
+static void add_shares(struct str *out, const struct cluster_family *f, const struct holding *h)
 {
 	static const char *const names[2][5] = {
 		{ "namespace", "node", "pod", "container_index", "device_uuid" },
 		{ "podnamespace", "nodename", "podname", "containeridx", "deviceuuid" },
 	};
-	const char *const *name = names[m == METRIC_OLD_SHARE_MEMORY || m == METRIC_OLD_SHARE_CORES];
-	const bool memory = m == METRIC_SHARE_MEMORY || m == METRIC_OLD_SHARE_MEMORY;
+	const char *const *name = names[f->old];
 
 	for (uint32_t i = 0; i < h->share_count; i++) {
 		struct labels l = { .count = 0 };
@@ -203,11 +191,12 @@ static void add_shares(struct str *out, const struct prom_family *f, enum metric
 		add_label(&l, name[2], h->name);
 		add_label(&l, name[3], index);
 		add_label(&l, name[4], share.uuid);
-		prom_add(out, f, l.all, memory ? positive(share.memory_mib) * MIB : positive(share.cores));
+		prom_add(out, metrics_family(f->metric), l.all,
+			 f->value == MEMORY ? positive(share.memory_mib) * MIB : positive(share.cores));
 	}
 }
 
-/* A pod that is made anew under its name is told once, while the former one ends. */
+/* A pod that is made anew under its name is told once, while the former one ends on the same node. */
 static bool is_first(struct map *seen, const struct holding *h)
 {
 	hm_auto_str key = { 0 };
@@ -217,40 +206,68 @@ static bool is_first(struct map *seen, const struct holding *h)
 	return !str_failed(&key) && map_put(seen, str_text(&key), seen, &before) == 0 && before == NULL;
 }
 
-static void add_containers(const struct metrics_sources *s, struct str *out)
+static void add_containers(struct str *out, const struct cluster_family *f, const struct node_book *b)
 {
-	static const enum metric metrics[] = { METRIC_SHARE_MEMORY, METRIC_SHARE_CORES, METRIC_OLD_SHARE_MEMORY,
-					       METRIC_OLD_SHARE_CORES };
+	hm_auto(map) *seen = b->holding_count > 1 ? map_new() : NULL;
 
-	for (size_t i = 0; i < (s->old_names ? HM_COUNT(metrics) : 2); i++) {
-		const struct prom_family *f = metrics_begin(out, metrics[i]);
-		hm_auto(map) *seen = map_new();
-		const struct holding *h;
+	LIST_FOR_EACH (&b->holdings, it) {
+		const struct holding *h = HM_CONTAINER(it, struct holding, of_node);
 
-		for (size_t at = 0; seen != NULL && cluster_next_holding(s->cluster, &at, &h);)
-			if (is_first(seen, h))
-				add_shares(out, f, metrics[i], h);
+		if (b->holding_count == 1 || (seen != NULL && is_first(seen, h)))
+			add_shares(out, f, h);
 	}
 }
 
-static size_t count_series(const struct metrics_sources *s)
-{
-	const struct node_state *n;
-	size_t count = cluster_holding_count(s->cluster);
+/* ---- the walk */
 
-	for (size_t at = 0; cluster_next_node(s->cluster, &at, &n);)
-		count += n->count;
-	return count;
+void cluster_walk_init(struct cluster_walk *w, const struct metrics_sources *s)
+{
+	const struct node_book *b;
+
+	*w = (struct cluster_walk) { .sources = s };
+	for (size_t at = 0; cluster_next_book(s->cluster, &at, &b);)
+		str_add_n(&w->nodes, b->name, strlen(b->name) + 1);
 }
 
-void metrics_add_cluster(const struct metrics_sources *s, struct str *out)
+void cluster_walk_fini(struct cluster_walk *w)
 {
-	const bool too_many = count_series(s) > METRICS_MAX_CARDS;
+	str_fini(&w->nodes);
+}
 
-	prom_add(out, metrics_begin(out, METRIC_LEFT_OUT), NULL, too_many);
-	if (!too_many)
-		add_cards(s, out);
-	add_quotas(s, out);
-	if (!too_many)
-		add_containers(s, out);
+static void add_node(const struct cluster_walk *w, const struct cluster_family *f, const char *name, struct str *out)
+{
+	const struct node_book *b = cluster_book(w->sources->cluster, name);
+
+	if (b != NULL && f->kind == SHARES)
+		add_containers(out, f, b);
+	else if (b != NULL && b->state != NULL)
+		for (size_t card = 0; card < b->state->count; card++)
+			add_card(out, metrics_family(f->metric), f, b->state, card);
+}
+
+bool cluster_walk_add(struct cluster_walk *w, struct str *out)
+{
+	const struct cluster_family *f = &cluster_families[w->family];
+
+	out->failed |= str_failed(&w->nodes);
+	while (w->family < HM_COUNT(cluster_families) && f->old && !w->sources->old_names)
+		f = &cluster_families[++w->family];
+	if (w->family >= HM_COUNT(cluster_families))
+		return false;
+	if (w->at == 0)
+		metrics_begin(out, f->metric);
+	if (f->kind == QUOTAS) {
+		add_quotas(w->sources, f, out);
+		w->at = w->nodes.n;
+	} else if (w->at < w->nodes.n) {
+		const char *name = w->nodes.p + w->at;
+
+		add_node(w, f, name, out);
+		w->at += strlen(name) + 1;
+	}
+	if (w->at >= w->nodes.n) {
+		w->at = 0;
+		w->family++;
+	}
+	return true;
 }

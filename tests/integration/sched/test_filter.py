@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -235,3 +236,33 @@ def test_the_metrics_of_cards_quotas_and_containers(scheduler, cluster):
     assert samples(scheduler, "nodeGPUMemoryPercentage")[labels(**old)] == 5500 / 40000
     assert samples(scheduler, "vGPUMemoryAllocated")[
         labels(podnamespace="default", nodename="n1", podname="b", containeridx="0", deviceuuid="GPU-n1-1")] == 3500 << 20
+
+
+def test_the_metrics_of_a_large_cluster_are_whole(scheduler, cluster):
+    """More than is made at once: pods are placed between the page's parts, and each family stands in one place."""
+    names = [f"n{i:03d}" for i in range(200)]
+    for name in names:
+        cluster.node(name, cards=8, slots=20)
+        cluster.held(f"p-{name}", name, ":".join(f"GPU-{name}-{k},NVIDIA,100,1" for k in range(8)) + ":;")
+    start(scheduler, cluster).wait_ready()
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # less than the page
+        sock.settimeout(30)
+        sock.connect(("127.0.0.1", scheduler.said("metrics_port")))
+        sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        got = sock.recv(100)
+        placed = scheduler.filter(pod("between", **gpu(100)), names)["NodeNames"]
+        cluster.api.delete("nodes", None, "n000")
+        wait_until("the node is gone", 10, lambda: scheduler.metric("hami_scheduler_nodes", state="with-cards") == 199)
+        while part := sock.recv(65536):
+            got += part
+    assert len(placed) == 1
+    families, cards = [], set()
+    for line in got.decode().split("\r\n\r\n", 1)[1].splitlines():
+        if line.startswith("# TYPE"):
+            families.append(line.split()[2])
+        elif line.startswith("hami_node_gpu_memory_allocated_ratio{"):
+            assert line not in cards
+            cards.add(re.search('device_uuid="([^"]*)"', line)[1])
+    assert len(families) == len(set(families))
+    assert cards == {f"GPU-{name}-{k}" for name in names[1:] for k in range(8)}

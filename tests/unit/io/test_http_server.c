@@ -33,7 +33,44 @@ static int get_big(void *arg, struct str *body)
 	return 200;
 }
 
-static const struct http_page pages[] = { { "/healthz", get_health }, { "/big", get_big } };
+/* Parts of a page: three, the second of them empty; many of 1,000 bytes where `endless`. */
+static int begun, ended, added;
+static bool endless, no_memory;
+
+static void *begin_parts(void *arg)
+{
+	assert_ptr_equal(arg, &calls);
+	begun += !no_memory;
+	added = 0;
+	return no_memory ? NULL : &begun;
+}
+
+static bool add_part(void *page, struct str *body)
+{
+	static const char *const parts[] = { "first\n", "", "0123456789abcdef\n" };
+
+	assert_ptr_equal(page, &begun);
+	if (endless)
+		str_addf(body, "%01000d", 0);
+	else
+		str_add(body, parts[added]);
+	added++;
+	return endless || added < 3;
+}
+
+static void end_parts(void *page)
+{
+	assert_ptr_equal(page, &begun);
+	ended++;
+}
+
+static const struct http_parts parts = { begin_parts, add_part, end_parts };
+
+static const struct http_page pages[] = {
+	{ .path = "/healthz", .get = get_health },
+	{ .path = "/big", .get = get_big },
+	{ .path = "/parts", .parts = &parts },
+};
 
 static int start(void **state)
 {
@@ -41,7 +78,8 @@ static int start(void **state)
 
 	(void)state;
 	health = 200;
-	calls = 0;
+	calls = begun = ended = 0;
+	endless = no_memory = false;
 	return loop_new(&loop, &e) == 0 &&
 			       http_server_new(loop, "127.0.0.1:0", pages, HM_COUNT(pages), &calls, &server, &e) == 0
 		       ? 0
@@ -185,6 +223,58 @@ static void a_long_page_arrives_whole(void **state)
 	assert_int_equal(strlen(strstr(str_text(&s), "\r\n\r\n") + 4), 1000000);
 }
 
+static void a_page_in_parts(void **state)
+{
+	hm_auto_str s = { 0 };
+
+	(void)state;
+	ask("GET /parts?a=b HTTP/1.1\r\n\r\n", &s);
+	assert_string_equal(str_text(&s), "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
+					  "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+					  "6\r\nfirst\n\r\n11\r\n0123456789abcdef\n\r\n0\r\n\r\n");
+	ask("GET /parts HTTP/1.0\r\n\r\n", &s);
+	assert_string_equal(str_text(&s), "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
+					  "Connection: close\r\n\r\nfirst\n0123456789abcdef\n");
+	assert_int_equal(begun, 2);
+	ask("HEAD /parts HTTP/1.1\r\n\r\n", &s);
+	assert_string_equal(str_text(&s), "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
+					  "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+	no_memory = true;
+	ask("GET /parts HTTP/1.1\r\n\r\n", &s);
+	assert_memory_equal(str_text(&s), "HTTP/1.1 503 ", 13);
+	assert_int_equal(begun, 2);
+	assert_int_equal(ended, 2);
+}
+
+/* One part in each turn; who reads nothing more costs nothing more, and who goes away ends the page. */
+static void parts_are_made_as_they_are_read(void **state)
+{
+	hm_auto_str s = { 0 };
+	int fd = dial(), before;
+
+	(void)state;
+	endless = true;
+	assert_true(send(fd, "GET /parts HTTP/1.1\r\n\r\n", 23, MSG_NOSIGNAL) > 0);
+	for (int i = 0; i < 20; i++) {
+		before = added;
+		turn();
+		assert_true(added <= before + 1);
+	}
+	assert_true(added > 10);
+	for (int i = 0; i < 100000 && added > before; i++) {
+		before = added;
+		turn();
+	}
+	assert_int_equal(added, before);
+	ask("GET /healthz HTTP/1.1\r\n\r\n", &s);
+	assert_memory_equal(str_text(&s), "HTTP/1.1 200 OK\r\n", 17);
+	assert_int_equal(ended, 0);
+	close(fd);
+	for (int i = 0; i < 100 && ended == 0; i++)
+		turn();
+	assert_int_equal(ended, 1);
+}
+
 static void silent_connections_do_not_keep_others_out(void **state)
 {
 	int silent[HTTP_MAX_CONNECTIONS + 10];
@@ -315,6 +405,8 @@ int main(void)
 		TEST(a_request_may_come_in_pieces),
 		TEST(a_request_without_end_is_cut_off),
 		TEST(a_long_page_arrives_whole),
+		TEST(a_page_in_parts),
+		TEST(parts_are_made_as_they_are_read),
 		TEST(silent_connections_do_not_keep_others_out),
 		TEST(a_silent_connection_ends_at_its_deadline),
 		TEST(a_peer_that_goes_away_leaves_nothing),
