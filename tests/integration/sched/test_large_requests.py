@@ -159,4 +159,4 @@ def test_headers_of_many_lines(scheduler):
     for sock in socks:
         sock.close()
     if not scheduler.sanitized:
-        assert more < 256 << 10 and beside.slowest < 5
+        assert more < 320 << 10 and beside.slowest < 5
