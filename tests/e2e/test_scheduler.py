@@ -3,6 +3,7 @@ a pod that only says what it wants to what a program sees inside its container."
 import collections
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -11,6 +12,7 @@ from node.base import MIB, Pod, wait_until
 from node.hami import GPU
 from node.hami_real import PODS, serve_hami
 from node.late import claims
+from node.many import CARD_MIB as CARD_OF_MANY, SLOTS, node_with_cards, pod_with_cards, recount, shares_of
 from node.scenarios import PROBE, SHELL, probe_json
 from node.scheduled import KEY, ScheduledNode
 
@@ -133,3 +135,57 @@ def test_cards_are_found_among_nodes_without(node, crowd):
         node.api("POST", PODS, tree)
     node.wait_phases(names, "Running")
     assert [m for name in names for m in node.told(name) if "nodes are available" in m] == []
+
+
+THOUSAND = [f"full{i:03d}" for i in range(1000)]
+
+
+@pytest.fixture
+def thousand(node):
+    """Nodes with eight cards each, which no kubelet keeps: pods are bound there, and that is all."""
+    for name in THOUSAND:
+        node.api("POST", "/api/v1/nodes", node_with_cards(name, crowd="yes"))
+    yield
+    node.delete_all()
+    for name in THOUSAND:
+        node.api("DELETE", f"/api/v1/nodes/{name}", want=(200, 404))
+
+
+# Of each sort a quarter: (MiB, cards). No two of the first have room on one card.
+SORTS = [(30000, 1), (9000, 1), (20000, 2), (1000, 1)]
+
+
+def test_a_thousand_nodes_and_a_scheduler_that_is_killed(node, thousand):
+    names = [f"many{i:03d}" for i in range(200)]
+    before, asked = len(node.audited()), {name: SORTS[i % 4] for i, name in enumerate(names)}
+
+    def submit_some(some):
+        for name in some:
+            node.pods.add(name)
+            node.api("POST", PODS, pod_with_cards(name, *asked[name], nodeSelector={"crowd": "yes"}))
+
+    def bound():
+        return [p for p in node.api("GET", PODS)["items"] if p["metadata"]["name"] in asked and p["spec"].get("nodeName")]
+
+    submit_some(names[:100])
+    wait_until("some are bound", 60, lambda: len(bound()) >= 40)
+    node.stop("hami-scheduler", signal.SIGKILL)
+    node.start_scheduler()
+    submit_some(names[100:])
+    wait_until("200 pods are bound", 120, lambda: len(bound()) == len(names), every=0.5)
+
+    pods = bound()
+    for pod in pods:
+        name, shares = pod["metadata"]["name"], shares_of(pod)
+        mib, cards = asked[name]
+        assert [m for _, m in shares] == [mib] * cards and len({c for c, _ in shares}) == cards, name
+        assert all(c.startswith(f"GPU-{pod['spec']['nodeName']}-") for c, _ in shares), name
+    held = recount(pods)
+    assert max(mib for mib, _ in held.values()) <= CARD_OF_MANY and max(count for _, count in held.values()) <= SLOTS
+
+    writes = [a for a in node.audited()[before:] if a["verb"] not in ("get", "list")]
+    assert {(a["verb"], a["objectRef"]["resource"], a["objectRef"].get("subresource")) for a in writes} == {("create", "pods", "binding")}
+    good = [a["objectRef"]["name"] for a in writes if a["responseStatus"]["code"] == 201]
+    assert len(set(good)) == len(good), "no pod is bound twice"
+    # Of a Binding that was on its way when its sender was killed the API server may not say that it went well.
+    assert {a["objectRef"]["name"] for a in writes} == set(names) and len(names) - len(good) <= 10

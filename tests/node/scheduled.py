@@ -2,6 +2,7 @@
 hami-scheduler run as processes beside the API server, with the rights, the configuration and the flags of scheduler.yaml."""
 import base64
 import json
+import signal
 import subprocess
 
 import yaml
@@ -86,9 +87,9 @@ class ScheduledNode(HamiDeployed):
         with open(CLUSTER / f"log/{name}.log", "ab") as log:
             self.started[name] = subprocess.Popen(["nsenter", "-t", init, "-n", *argv], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
-    def stop(self, name):
+    def stop(self, name, signo=signal.SIGTERM):
         process = self.started.pop(name)
-        process.terminate()
+        process.send_signal(signo)
         assert process.wait(30) is not None
 
     def start_scheduler(self):
@@ -121,15 +122,15 @@ class ScheduledNode(HamiDeployed):
         wait_until("the API server asks the webhook", 60, known, every=0.2)
 
     # --- what they did ------------------------------------------------------------------------------------------------
+    def audited(self):
+        """What hami-scheduler asked of the API server, as its audit log has it; watches apart."""
+        lines = map(json.loads, (CLUSTER / "log/audit.log").read_text().splitlines())
+        return [one for one in lines if one["userAgent"].startswith("hami-scheduler/") and one["verb"] != "watch"]
+
     def requests(self):
-        """What hami-scheduler asked of the API server, by its audit log; watches apart."""
-        found = []
-        for line in (CLUSTER / "log/audit.log").read_text().splitlines():
-            one = json.loads(line)
-            if one["userAgent"].startswith("hami-scheduler/") and one["verb"] != "watch":
-                what = one.get("objectRef", {"resource": one["requestURI"]})
-                found.append((one["verb"], "/".join(filter(None, (what["resource"], what.get("subresource"))))))
-        return found
+        """[(verb, resource)] of them."""
+        asked = [(one["verb"], one.get("objectRef", {"resource": one["requestURI"]})) for one in self.audited()]
+        return [(verb, "/".join(filter(None, (what["resource"], what.get("subresource"))))) for verb, what in asked]
 
     def given(self, name):
         """[(uuid, MiB)] by the pod's annotation."""
