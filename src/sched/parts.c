@@ -304,7 +304,15 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 		.arg = p,
 	};
 
-	if (filter_new(&config, &p->filter, e) < 0)
+	const struct preempt_config preempt = {
+		.cluster = p->cluster,
+		.card_policy = p->options->gpu_policy,
+		.pods = config.pods,
+		.barred = barred,
+		.arg = p,
+	};
+
+	if (filter_new(&config, &p->filter, e) < 0 || preempt_verb_new(&preempt, &p->preempt, e) < 0)
 		return -e->code;
 	return admission_new(&admission, &p->admission, e);
 }
@@ -354,6 +362,7 @@ void parts_fini(struct parts *p)
 	loop_timer_free(p->expire);
 	admission_free(p->admission);
 	filter_free(p->filter);
+	preempt_verb_free(p->preempt);
 	lead_free(p->lead);
 	takeover_free(p->takeover);
 	binder_free(p->binder);
@@ -380,6 +389,17 @@ const char *parts_barred(const struct parts *p)
 	if (!lead_is_ours(p->lead))
 		return "this replica does not lead";
 	return takeover_is_done(p->takeover) ? NULL : "the new leader does not know yet what the last one has bound";
+}
+
+void parts_answer_preempt(void *arg, struct server_request *r)
+{
+	struct parts *p = arg;
+	struct str out = { 0 };
+	size_t n;
+	char *body = server_body(r, &n);
+	int status = preempt_answer(p->preempt, body, n, &out);
+
+	server_answer(r, status, status == 200 ? SERVER_JSON : SERVER_TEXT, &out);
 }
 
 void parts_answer_filter(void *arg, struct server_request *r)

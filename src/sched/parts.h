@@ -18,6 +18,7 @@
 #include "sched/serve/server.h"
 #include "sched/verbs/admission.h"
 #include "sched/verbs/filter.h"
+#include "sched/verbs/preempt.h"
 #include "sched/view/view.h"
 
 struct parts {
@@ -39,6 +40,7 @@ struct parts {
 	void (*released)(void *arg);
 	void *released_arg;
 	struct filter *filter;
+	struct preempt_verb *preempt;
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
 	uint64_t cut_told_ms;      /* when the log said that candidates are left out; 0: never */
@@ -57,6 +59,7 @@ void parts_release(struct parts *p, void (*done)(void *arg), void *arg);
 
 /* For a server_route; arg is the parts. */
 void parts_answer_filter(void *arg, struct server_request *r);
+void parts_answer_preempt(void *arg, struct server_request *r);
 void parts_answer_bind(void *arg, struct server_request *r);
 
 #endif

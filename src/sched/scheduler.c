@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "io/http_server.h"
 #include "io/loop.h"
+#include "sched/extender/preemption.h"
 #include "sched/metrics/metrics.h"
 #include "sched/options/version.h"
 #include "sched/parts.h"
@@ -81,6 +82,7 @@ static void add_routes(struct scheduler *s)
 		{ "GET", "/readyz", .handle = get_readyz, .arg = s },
 		{ "GET", "/version", .handle = get_version, .arg = s },
 		{ "POST", "/filter", extender, 0, parts_answer_filter, &s->parts },
+		{ "POST", "/preempt", extender, PREEMPTION_MAX_BYTES, parts_answer_preempt, &s->parts },
 		{ "POST", "/bind", extender, BIND_MAX_BYTES, parts_answer_bind, &s->parts },
 		{ "POST", "/webhook", SERVER_GUARDED, WEBHOOK_MAX_BYTES, admission_answer, s->parts.admission },
 	};

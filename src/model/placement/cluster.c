@@ -510,6 +510,41 @@ bool cluster_next_holding(const struct cluster *c, size_t *at, const struct hold
 	return true;
 }
 
+size_t cluster_holdings_on(const struct cluster *c, const char *node, const struct holding **out, size_t cap)
+{
+	const struct node_book *b = map_get(c->books, node);
+	size_t n = 0;
+
+	if (b == NULL)
+		return 0;
+	LIST_FOR_EACH (&b->holdings, at) {
+		if (n == cap)
+			break;
+		out[n++] = HM_CONTAINER(at, struct holding, of_node);
+	}
+	return b->holding_count;
+}
+
+static struct holding *own(struct cluster *c, const struct holding *h)
+{
+	struct holding *it = map_get(c->holdings, h->uid);
+
+	CHECK(it == h);
+	return it;
+}
+
+void cluster_lift(struct cluster *c, const struct holding *h)
+{
+	node_book_lift(h->node, own(c, h));
+	quota_space_add(h->space, (struct quota_amount) { -h->charged.memory_mib, -h->charged.cores });
+}
+
+void cluster_put_down(struct cluster *c, const struct holding *h)
+{
+	node_book_put_down(h->node, own(c, h));
+	quota_space_add(h->space, h->charged);
+}
+
 size_t cluster_node_count(const struct cluster *c)
 {
 	return c->node_count;

@@ -95,6 +95,7 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 	n->uid = put_text(&at, h->uid);
 	n->name = put_text(&at, h->name);
 	n->state = h->state;
+	n->priority = h->priority;
 	n->expires_ms = h->expires_ms;
 	n->init_done = h->init_done;
 	n->unreadable = h->unreadable;

@@ -35,6 +35,7 @@ struct hold_share {
 struct hold {
 	const char *uid, *name_space, *name, *node;
 	enum hold_state state;
+	int32_t priority;
 	uint64_t expires_ms; /* of HOLD_RESERVED */
 	bool init_done;      /* its init containers (not sidecars) have ended for good */
 	/* What it holds cannot be known (a text without signature, or that cannot be read): it counts on each card of
@@ -60,6 +61,7 @@ struct holding {
 	uint32_t bound_in; /* cluster's count of lists when it was bound */
 	const char *uid, *name;
 	enum hold_state state;
+	int32_t priority;
 	bool init_done, unreadable, applied;
 	bool told; /* the watch says that it is bound, not only we do */
 	uint32_t share_count, kind_count;

@@ -218,6 +218,16 @@ void node_book_remove(struct node_book *b, struct holding *h)
 	h->node = NULL;
 }
 
+void node_book_lift(struct node_book *b, struct holding *h)
+{
+	unapply(b, h);
+}
+
+void node_book_put_down(struct node_book *b, struct holding *h)
+{
+	CHECK(apply(b, h, NULL) == 0);
+}
+
 void node_book_end_init(struct node_book *b, struct holding *h)
 {
 	bool counted = h->applied;

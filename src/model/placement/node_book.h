@@ -51,6 +51,10 @@ HM_DEFINE_AUTO(node_book, node_book_free);
 int node_book_add(struct node_book *b, struct holding *h, const struct hold_share *uuids, struct hm_err *e) HM_MUST_USE;
 void node_book_remove(struct node_book *b, struct holding *h);
 
+/* For a moment the holding does not count on the cards; nothing else changes until it is put down. */
+void node_book_lift(struct node_book *b, struct holding *h);
+void node_book_put_down(struct node_book *b, struct holding *h);
+
 /* Init containers are done: what they alone had is free. */
 void node_book_end_init(struct node_book *b, struct holding *h);
 

@@ -278,6 +278,7 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		.name = out->ask.name,
 		.node = node,
 		.state = pod_is_terminating(pod) ? HOLD_TERMINATING : HOLD_BOUND,
+		.priority = out->ask.priority,
 		.init_done = pod_init_is_done(pod),
 		.asks = out->ask.containers,
 		.ask_count = out->ask.count,

@@ -146,6 +146,16 @@ static const char *or_empty(const char *text)
 	return text != NULL ? text : "";
 }
 
+/* The API server fills it in where there are classes of priority. */
+static int32_t priority_of(const struct cJSON *spec)
+{
+	const struct cJSON *v = pod_member(spec, "priority");
+
+	if (!cJSON_IsNumber(v) || v->valuedouble < INT32_MIN || v->valuedouble > INT32_MAX)
+		return 0;
+	return (int32_t)v->valuedouble;
+}
+
 int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct pod_ask *out, struct hm_err *e)
 {
 	const struct cJSON *meta = pod_member(pod, "metadata"), *spec = pod_member(pod, "spec");
@@ -162,6 +172,7 @@ int pod_read_ask(const struct cJSON *pod, const struct pod_rules *rules, struct 
 	    (apps != NULL && !cJSON_IsNull(apps) && !cJSON_IsArray(apps)))
 		return hm_err_set(e, HM_EPROTO, "no pod: its containers are no list");
 	read_wishes(pod_member(meta, "annotations"), &out->wishes);
+	out->priority = priority_of(spec);
 	host = host_of_pod(pod);
 	out->cpu_milli = host.cpu_milli;
 	out->host_mib = host.mib;

@@ -1,0 +1,270 @@
+/* Who would have to go, on nodes by the line; afterwards all is as it was. */
+#include "make_cluster.h"
+
+#include "harness/sweep.h"
+#include "model/placement/preempt.h"
+
+enum { HELD = 8 };
+
+struct held {
+	const char *uid, *uuid;
+	int32_t priority, memory_mib, cores;
+	enum hold_state state;
+	const char *name_space; /* NULL: "other" */
+};
+
+static int put(struct cluster *c, const char *node, const struct held *h, struct hm_err *e)
+{
+	struct hold_share share = { .uuid = h->uuid, .memory_mib = h->memory_mib, .cores = h->cores };
+	struct hold hold = { .uid = h->uid,
+			     .name_space = h->name_space != NULL ? h->name_space : "other",
+			     .name = h->uid,
+			     .node = node,
+			     .state = h->state,
+			     .priority = h->priority,
+			     .shares = &share,
+			     .share_count = 1 };
+
+	return cluster_hold(c, &hold, e);
+}
+
+static struct cluster *two_cards(const struct held *held)
+{
+	struct cluster *c = cluster_new(1);
+	struct hm_err e;
+
+	put_node(c, &(struct made_node) { "n", 2, 10, 40000, 100, NULL });
+	for (int i = 0; i < HELD && held[i].uid != NULL; i++)
+		assert_int_equal(put(c, "n", &held[i], &e), 0);
+	return c;
+}
+
+static void copy_used(const struct cluster *c, struct card_use out[2])
+{
+	memcpy(out, cluster_node(c, "n")->used, 2 * sizeof out[0]);
+}
+
+/* The victims' UIDs, with a blank between; "-": none can help, or none need go. */
+static const char *asked(struct cluster *c, const struct card_ask *container, int32_t priority,
+			 const char *const *going, size_t going_count, char *out, size_t cap)
+{
+	struct pod_ask ask = { .uid = "asked",
+			       .name_space = "ns",
+			       .name = "asked",
+			       .containers = (struct card_ask *)container,
+			       .count = 1,
+			       .priority = priority };
+	hm_auto(preempt) *p = preempt_new();
+	const struct holding *const *victims;
+	struct card_use before[2], after[2];
+	struct quota_amount room = quotas_room(cluster_quotas(c), "other");
+	size_t n, at = 0;
+	struct hm_err e;
+	int r;
+
+	copy_used(c, before);
+	assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
+	r = preempt_node(p, "n", going, going_count, &victims, &n, &e);
+	copy_used(c, after);
+	assert_memory_equal(before, after, sizeof before);
+	assert_int_equal(room.memory_mib, quotas_room(cluster_quotas(c), "other").memory_mib);
+	out[0] = '\0';
+	for (size_t i = 0; r > 0 && i < n; i++)
+		at += (size_t)snprintf(out + at, cap - at, "%s%s", i > 0 ? " " : "", victims[i]->uid);
+	assert_true(r >= 0);
+	return r > 0 ? out : "-";
+}
+
+static void fewest_of_the_lowest(void **state)
+{
+	static const struct {
+		const char *what;
+		struct held held[HELD];
+		struct card_ask ask;
+		int32_t priority;
+		const char *going[2], *want;
+	} rows[] = {
+		{ "one of two is enough: the lower",
+		  { { "low", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "mid", "n-1", 5, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { NULL },
+		  "low" },
+		{ "not of its own priority, nor above",
+		  { { "same", "n-0", 10, 30000, 0, HOLD_BOUND, NULL },
+		    { "over", "n-1", 11, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { NULL },
+		  "-" },
+		{ "one large one rather than three small ones",
+		  { { "s1", "n-0", 1, 10000, 0, HOLD_BOUND, NULL },
+		    { "s2", "n-0", 1, 10000, 0, HOLD_BOUND, NULL },
+		    { "s3", "n-0", 1, 10000, 0, HOLD_BOUND, NULL },
+		    { "large", "n-1", 1, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 35000 },
+		  2,
+		  { NULL },
+		  "large" },
+		{ "both cards are wanted whole: all go, the highest first",
+		  { { "a", "n-0", 1, 10000, 0, HOLD_BOUND, NULL },
+		    { "b", "n-1", 3, 10000, 0, HOLD_BOUND, NULL },
+		    { "c", "n-1", 2, 10000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 2, .percent = 100, .cores = 100 },
+		  9,
+		  { NULL },
+		  "b c a" },
+		{ "a promise cannot be evicted",
+		  { { "b", "n-0", 0, 30000, 0, HOLD_BINDING, NULL }, { "r", "n-1", 0, 30000, 0, HOLD_RESERVED, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { NULL },
+		  "-" },
+		{ "who is being deleted goes anyway: nobody else need",
+		  { { "end", "n-0", 50, 30000, 0, HOLD_TERMINATING, NULL },
+		    { "low", "n-1", 1, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { NULL },
+		  "-" },
+		{ "who goes for its CPU makes room for cards, too",
+		  { { "cpu", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "low", "n-1", 0, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { "cpu", NULL },
+		  "" },
+		{ "who goes for its CPU does not help the cards",
+		  { { "low", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "mid", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 20000 },
+		  10,
+		  { "no-cards", NULL },
+		  "low" },
+		{ "larger than any card",
+		  { { "low", "n-0", 1, 100, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 50000 },
+		  10,
+		  { NULL },
+		  "-" },
+		{ "it fits as it is",
+		  { { "low", "n-0", 1, 100, 0, HOLD_BOUND, NULL } },
+		  { .kind = ASK_APP, .count = 1, .memory_mib = 100 },
+		  10,
+		  { NULL },
+		  "-" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(cluster) *c = two_cards(rows[i].held);
+		char got[128];
+
+		if (strcmp(asked(c, &rows[i].ask, rows[i].priority, rows[i].going, rows[i].going[0] != NULL, got,
+				 sizeof got),
+			   rows[i].want) != 0)
+			fail_msg("%s: %s instead of %s", rows[i].what, got, rows[i].want);
+	}
+}
+
+/* The namespace's quota counts as if they were not there. */
+static void a_quota_is_freed_as_well(void **state)
+{
+	static const struct held held[HELD] = {
+		{ "own", "n-0", 1, 5000, 0, HOLD_BOUND, "ns" },
+		{ "other", "n-1", 0, 5000, 0, HOLD_BOUND, "other" },
+	};
+	const struct card_ask ask = { .kind = ASK_APP, .count = 1, .memory_mib = 4000 };
+	hm_auto(cluster) *c = two_cards(held);
+	struct hm_err e;
+	char got[64];
+
+	(void)state;
+	assert_int_equal(quotas_set(cluster_quotas(c), "ns", "q", (struct quota_limits) { 6000, QUOTA_NO_LIMIT }, &e),
+			 0);
+	assert_string_equal(asked(c, &ask, 10, NULL, 0, got, sizeof got), "own");
+	assert_int_equal(quotas_set(cluster_quotas(c), "ns", "q", (struct quota_limits) { 3000, QUOTA_NO_LIMIT }, &e),
+			 0);
+	assert_string_equal(asked(c, &ask, 10, NULL, 0, got, sizeof got), "-");
+}
+
+/* Too many nodes full of pods: in the end no more are looked at. */
+static void not_for_ever(void **state)
+{
+	enum { NODES = 300, PODS = 80 };
+	hm_auto(cluster) *c = cluster_new(1);
+	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 40000 };
+	struct pod_ask ask = {
+		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
+	};
+	hm_auto(preempt) *p = preempt_new();
+	const struct holding *const *victims;
+	size_t n, helped = 0;
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < NODES; i++) {
+		char node[16];
+
+		snprintf(node, sizeof node, "n%d", i);
+		put_node(c, &(struct made_node) { node, 8, 10, 40000, 100, NULL });
+		for (int k = 0; k < PODS; k++) {
+			char uid[32], uuid[32];
+
+			snprintf(uid, sizeof uid, "%s-%d", node, k);
+			snprintf(uuid, sizeof uuid, "%s-%d", node, k / 10);
+			assert_int_equal(put(c, node, &(struct held) { uid, uuid, 1, 4000, 0, HOLD_BOUND, NULL }, &e),
+					 0);
+		}
+	}
+	assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
+	for (int i = 0; i < NODES; i++) {
+		char node[16];
+
+		snprintf(node, sizeof node, "n%d", i);
+		helped += (size_t)preempt_node(p, node, NULL, 0, &victims, &n, &e);
+	}
+	assert_in_range(helped, 200, 299); /* of 81 tries each, 20,000 in all */
+	assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
+	assert_int_equal(preempt_node(p, "n299", NULL, 0, &victims, &n, &e), 1);
+	assert_int_equal(n, 10);
+}
+
+static int ask_once(void *arg)
+{
+	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 20000 };
+	struct pod_ask ask = {
+		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
+	};
+	hm_auto(preempt) *p = preempt_new();
+	const struct holding *const *victims;
+	struct hm_err e;
+	size_t n;
+	int r;
+
+	if (p == NULL)
+		return -HM_ENOMEM;
+	r = preempt_read(p, arg, &ask, "spread", &e);
+	return r < 0 ? r : HM_MIN(preempt_node(p, "n", NULL, 0, &victims, &n, &e), 0);
+}
+
+static void memory_runs_out(void **state)
+{
+	static const struct held held[HELD] = { { "low", "n-0", 1, 30000, 0, HOLD_BOUND, NULL },
+						{ "mid", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } };
+	hm_auto(cluster) *c = two_cards(held);
+
+	(void)state;
+	sweep_check("preemption", ask_once, c);
+	expect_used(c, "n", "1/30000/0 1/30000/0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fewest_of_the_lowest),
+		cmocka_unit_test(a_quota_is_freed_as_well),
+		cmocka_unit_test(not_for_ever),
+		cmocka_unit_test(memory_runs_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
