@@ -35,7 +35,6 @@ struct hold_share {
 struct hold {
 	const char *uid, *name_space, *name, *node;
 	enum hold_state state;
-	int32_t priority;
 	uint64_t expires_ms; /* of HOLD_RESERVED */
 	bool init_done;      /* its init containers (not sidecars) have ended for good */
 	/* What it holds cannot be known (a text without signature, or that cannot be read): it counts on each card of
@@ -46,6 +45,7 @@ struct hold {
 	size_t ask_count;
 	const struct hold_share *shares; /* in the order of containers */
 	size_t share_count;
+	int32_t priority;
 };
 
 struct node_book;

@@ -61,9 +61,9 @@ struct pod_ask {
 	const char *uid, *name_space, *name; /* borrowed */
 	struct card_ask *containers;         /* owned; in the order of the spec, init containers first */
 	size_t count, cap;
-	int32_t priority;
 	int64_t cpu_milli, host_mib; /* its requests of the node's CPU and memory; 0: none, or not known */
 	struct pod_wishes wishes;
+	int32_t priority;
 };
 
 void pod_ask_fini(struct pod_ask *p);
