@@ -8,12 +8,13 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 import urllib.request
 
 
 INTEGRATION = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(INTEGRATION), str(INTEGRATION / "kube")]
-from api_server import ApiServer  # noqa: E402
+from api_server import ApiServer, status_tree  # noqa: E402
 from kube_peer import write_kubeconfig  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
@@ -22,6 +23,17 @@ REPO = pathlib.Path(__file__).resolve().parents[3]
 FAST = ["--leader-elect", "--leader-elect-by=lease", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
         "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
 NOT_LEADING = ("this replica does not lead", "the new leader does not know yet what the last one has bound")
+
+
+def slow(h, late, work):
+    """A change that gets here when this part of its time is over, is then worked on for so many seconds, and given up as the
+    real server does when ?timeout= is over. Whoever sent it may be gone long since."""
+    limit = int(h.request_seen.query["timeout"].removesuffix("ms")) / 1000
+    time.sleep(late * limit + min(limit, work))
+    if work > limit:
+        h.json(504, status_tree(504, "Timeout", "request did not complete within the allotted timeout"))
+    else:
+        ApiServer.answer(h.server.api, h)
 
 
 class Authority:

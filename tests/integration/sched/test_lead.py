@@ -11,7 +11,7 @@ import time
 import pytest
 
 from api_server import silence, status
-from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, is_binding, pod, read_answer, wait_until
+from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, is_binding, pod, read_answer, slow, wait_until
 
 
 class Replicas:
@@ -144,6 +144,25 @@ def test_one_that_slept_over_its_binding(replicas, cluster):
     assert error in (NOT_LEADING[0], "this replica does not lead any more")
     time.sleep(0.5)
     assert len(bindings(cluster, "a")) == 1 and "nodeName" not in cluster.api.objects["pods", "default", "a"]["spec"]
+
+
+@pytest.mark.parametrize("late, work", [(0, 4), (0.9, 2)])
+def test_a_binding_does_not_outlive_its_leader(replicas, cluster, late, work):
+    """Killed while a Binding is under way that takes longer than the Lease, or also gets to the API server at the last moment."""
+    cluster.node("n2", late=True)
+    first, second = replicas.start(), replicas.start()
+    assert replicas.leader() is first
+    trees = [cluster.api.put_tree("pods", "default", {**pod(name, **gpu(30000)), "status": {}}) for name in "ab"]
+    assert first.filter(trees[0], ["n2"])["NodeNames"] == ["n2"]
+    cluster.api.fault(lambda h: slow(h, late, work), when=is_binding)
+    with ask_to_bind(first, trees[0], "n2"):
+        wait_until("the Binding", 30, lambda: bindings(cluster, "a"))
+        first.end(signal.SIGKILL)
+    assert replicas.leader() is second
+    sold = cluster.api.objects["pods", "default", "a"]["spec"].get("nodeName")
+    assert bool(second.filter(trees[1], ["n2"])["NodeNames"]) != bool(sold)
+    time.sleep(max(0, bindings(cluster, "a")[0].at + 5 - time.monotonic()))
+    assert cluster.api.objects["pods", "default", "a"]["spec"].get("nodeName") == sold
 
 
 def test_it_is_left_when_nothing_is_on_its_way(replicas, cluster):
