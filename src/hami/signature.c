@@ -68,7 +68,7 @@ static int read_signature(const char *text, char id[SIGNATURE_KEY_ID_BYTES], uin
 }
 
 int signature_check_begin(const struct signature_keys *k, const struct placement *p, const char *signature,
-			  struct signature_check *out, struct hm_err *e)
+			  struct signature_check *out, struct str *text, struct hm_err *e)
 {
 	const struct signature_key *key;
 	int r;
@@ -82,7 +82,7 @@ int signature_check_begin(const struct signature_keys *k, const struct placement
 	key = signature_keys_find(k, out->id);
 	if (key == NULL)
 		return hm_err_set(e, HM_EPERM, "signed with key %s, which is not in the key folder", out->id);
-	r = signature_text(p, &out->text, e);
+	r = signature_text(p, text, e);
 	if (r < 0)
 		return r;
 	if (EVP_PKEY_up_ref(key->key) != 1)
@@ -95,27 +95,26 @@ int signature_check_begin(const struct signature_keys *k, const struct placement
 void signature_check_fini(struct signature_check *c)
 {
 	EVP_PKEY_free(c->key);
-	str_fini(&c->text);
 	*c = (struct signature_check) { 0 };
 }
 
-static bool sign(EVP_MD_CTX *ctx, EVP_PKEY *key, const struct str *text, uint8_t bytes[ED25519_BYTES])
+static bool sign(EVP_MD_CTX *ctx, EVP_PKEY *key, const char *text, size_t text_n, uint8_t bytes[ED25519_BYTES])
 {
 	size_t n = ED25519_BYTES;
 
 	return EVP_DigestSignInit(ctx, NULL, NULL, NULL, key) == 1 &&
-	       EVP_DigestSign(ctx, bytes, &n, (const uint8_t *)str_text(text), text->n) == 1 && n == ED25519_BYTES;
+	       EVP_DigestSign(ctx, bytes, &n, (const uint8_t *)text, text_n) == 1 && n == ED25519_BYTES;
 }
 
-static bool verify(EVP_MD_CTX *ctx, EVP_PKEY *key, const struct str *text, const uint8_t bytes[ED25519_BYTES])
+static bool verify(EVP_MD_CTX *ctx, EVP_PKEY *key, const char *text, size_t n, const uint8_t bytes[ED25519_BYTES])
 {
 	return EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
-	       EVP_DigestVerify(ctx, bytes, ED25519_BYTES, (const uint8_t *)str_text(text), text->n) == 1;
+	       EVP_DigestVerify(ctx, bytes, ED25519_BYTES, (const uint8_t *)text, n) == 1;
 }
 
 /* Of one text an Ed25519 key makes one signature. So who has the private half makes it again, and compares: a third of
  * a verification's time. Only what is another one is verified. */
-int signature_check_end(const struct signature_check *c, struct hm_err *e)
+int signature_check_end(const struct signature_check *c, const char *text, size_t n, struct hm_err *e)
 {
 	uint8_t own[ED25519_BYTES];
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -124,9 +123,9 @@ int signature_check_end(const struct signature_check *c, struct hm_err *e)
 	_Static_assert(sizeof own == sizeof c->bytes, "a signature");
 	if (ctx == NULL)
 		return hm_err_set(e, HM_ENOMEM, "signature");
-	good = c->can_sign && sign(ctx, c->key, &c->text, own) && CRYPTO_memcmp(own, c->bytes, sizeof own) == 0;
+	good = c->can_sign && sign(ctx, c->key, text, n, own) && CRYPTO_memcmp(own, c->bytes, sizeof own) == 0;
 	if (!good && EVP_MD_CTX_reset(ctx) == 1)
-		good = verify(ctx, c->key, &c->text, c->bytes);
+		good = verify(ctx, c->key, text, n, c->bytes);
 	EVP_MD_CTX_free(ctx);
 	ERR_clear_error();
 	return good ? 0 : hm_err_set(e, HM_EPERM, "key %s did not sign this placement", c->id);
@@ -134,10 +133,14 @@ int signature_check_end(const struct signature_check *c, struct hm_err *e)
 
 int signature_verify(const struct signature_keys *k, const struct placement *p, const char *signature, struct hm_err *e)
 {
-	hm_auto_signature_check c = { 0 };
-	int r = signature_check_begin(k, p, signature, &c, e);
+	struct signature_check c;
+	hm_auto_str text = { 0 };
+	int r = signature_check_begin(k, p, signature, &c, &text, e);
 
-	return r < 0 ? r : signature_check_end(&c, e);
+	if (r == 0)
+		r = signature_check_end(&c, str_text(&text), text.n, e);
+	signature_check_fini(&c);
+	return r;
 }
 
 int signature_sign(const struct signature_keys *k, const struct placement *p, struct str *out, struct hm_err *e)
@@ -157,7 +160,7 @@ int signature_sign(const struct signature_keys *k, const struct placement *p, st
 	ctx = EVP_MD_CTX_new();
 	if (ctx == NULL)
 		return hm_err_set(e, HM_ENOMEM, "signature");
-	good = sign(ctx, key->key, &text, bytes);
+	good = sign(ctx, key->key, str_text(&text), text.n, bytes);
 	EVP_MD_CTX_free(ctx);
 	ERR_clear_error();
 	if (!good)

@@ -59,27 +59,20 @@ int signature_verify(const struct signature_keys *k, const struct placement *p, 
 		     struct hm_err *e) HM_MUST_USE;
 
 /* The same in two parts, for who has many: what the signature says, with its key, and whether it is true. The first
- * needs the keys; the second takes nearly all of the time, may run in another thread, and the keys may change before
- * it. */
+ * needs the keys; the second takes nearly all of the time, and needs nothing that may change. */
 struct signature_check {
 	struct evp_pkey_st *key; /* a reference; NULL: nothing is to be checked */
 	bool can_sign;
 	char id[SIGNATURE_KEY_ID_BYTES];
 	uint8_t bytes[64];
-	struct str text;
 };
-/* All of signature_verify's errors but that the key did not sign this placement. *out is freed with
- * signature_check_fini, on failure too. */
+/* The text goes to the end of *text. All of signature_verify's errors but that the key did not sign this placement.
+ * *out is freed with signature_check_fini, on failure too. */
 int signature_check_begin(const struct signature_keys *k, const struct placement *p, const char *signature,
-			  struct signature_check *out, struct hm_err *e) HM_MUST_USE;
-int signature_check_end(const struct signature_check *c, struct hm_err *e) HM_MUST_USE; /* 0, -HM_EPERM, -HM_ENOMEM */
+			  struct signature_check *out, struct str *text, struct hm_err *e) HM_MUST_USE;
+/* 0, -HM_EPERM, -HM_ENOMEM. */
+int signature_check_end(const struct signature_check *c, const char *text, size_t n, struct hm_err *e) HM_MUST_USE;
 void signature_check_fini(struct signature_check *c);
-static inline void signature_check_auto_fini(struct signature_check *c)
-{
-	signature_check_fini(c);
-}
-/* A local: hm_auto_signature_check c = { 0 }; */
-#define hm_auto_signature_check __attribute__((cleanup(signature_check_auto_fini))) struct signature_check
 
 /* Appends the annotation's value, signed by the newest private key. -HM_ENOTFOUND where there is none. */
 int signature_sign(const struct signature_keys *k, const struct placement *p, struct str *out,

@@ -1,5 +1,5 @@
-/* One thread for calls that may hang (NVML) or take long. Jobs run in order of submission; a job's `done` runs in the
- * loop's thread. The two sides share nothing but the job, which belongs to the worker between submit and done. */
+/* One thread for calls that may hang (NVML). Jobs run in order of submission; a job's `done` runs in the loop's thread.
+ * The two sides share nothing but the job, which belongs to the worker between submit and done. */
 #ifndef HM_IO_WORKER_H
 #define HM_IO_WORKER_H
 

@@ -14,6 +14,7 @@ void pod_hold_fini(struct pod_hold *h)
 	mig_allocations_fini(&h->mig);
 	free(h->shares);
 	signature_check_fini(&h->check);
+	str_fini(&h->checked);
 	*h = (struct pod_hold) { 0 };
 }
 
@@ -179,10 +180,11 @@ static int verify(const struct cJSON *pod, const struct pod_trust *trust, struct
 
 	if (trust->keys == NULL || (trust->warn && !signature_keys_are_wanted(trust->keys)))
 		return 0;
-	err = signature_check_begin(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), &out->check, e);
+	err = signature_check_begin(trust->keys, &p, pod_annotation(pod, HAMI_POD_SIGNATURE), &out->check,
+				    &out->checked, e);
 	if (err < 0 || trust->later)
 		return err;
-	err = signature_check_end(&out->check, e);
+	err = signature_check_end(&out->check, str_text(&out->checked), out->checked.n, e);
 	signature_check_fini(&out->check);
 	return err;
 }

@@ -40,6 +40,7 @@ struct pod_hold {
 	struct hold_share *shares;
 	size_t share_cap;
 	struct signature_check check; /* key NULL: nothing is to be checked any more */
+	struct str checked;           /* its text */
 };
 
 /* *out is freed with pod_hold_fini, on failure too. -HM_ENOMEM, and -HM_EPROTO for what is no pod; all else that is

@@ -70,7 +70,7 @@ static struct pod_row *row_of(struct view *v, const char *uid)
 	return row;
 }
 
-static int hold_the_most(struct view *v, const struct holding *h, const struct view_check *c)
+static int hold_the_most(struct view *v, const struct holding *h, const struct view_bad *c)
 {
 	const struct hold hold = { .uid = c->uid,
 				   .name_space = cluster_holding_space(h),
@@ -110,7 +110,7 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 	if (err == 0 && first && h.doubt.code == 0 && v->config.bound != NULL)
 		v->config.bound(v->config.arg, &h.ask);
 	if (err == 0 && h.check.key != NULL && !h.hold.unreadable)
-		err = view_verify_add(v->verify, &h.check, o->uid, print, &h.ask, e);
+		err = view_verify_add(v->verify, &h, print, e);
 	if (err < 0)
 		return err;
 	row->print = print;
@@ -144,12 +144,12 @@ static void take_pod(struct view *v, const struct kube_object *o)
 }
 
 /* It was believed until now. */
-static void on_bad(void *arg, const struct view_check *c)
+static void on_bad(void *arg, const struct view_bad *c, const struct hm_err *e)
 {
 	struct view *v = arg;
 	struct pod_row *row = map_get(v->pods, c->uid);
 	const struct holding *h = cluster_find(v->config.cluster, c->uid);
-	struct hm_err why = c->why;
+	struct hm_err why = *e;
 
 	if (row == NULL || row->print != c->print || h == NULL)
 		return;

@@ -3,110 +3,180 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/str.h"
 #include "core/link.h"
-#include "io/worker.h"
+#include "io/aside.h"
 
-/* A page of pods; some 20 ms of work. */
-enum { BATCH = 500, END_MS = 5000 };
+/* Some 80 ms of a child's work; to make the child takes some ms. One for each core besides ours, of two as a rule, and
+ * one more for when we wait. */
+enum { BATCH = 2000, CHILDREN = 2 };
 
+struct item {
+	struct signature_check check;
+	uint64_t print;
+	size_t asks, ask_count, uid, text, text_bytes; /* of batch.bytes */
+};
+
+/* What the items have of texts and asks stands in one block: pieces of the heap that outlive a page of pods would make
+ * each later page slower. */
 struct batch {
-	struct worker_job job;
-	struct link of_all;
+	struct link of_list; /* waiting or under way */
 	struct view_verify *of;
+	struct aside *aside;
+	struct str bytes;
 	size_t count;
-	struct view_check checks[BATCH];
+	struct item items[BATCH];
 };
 
 struct view_verify {
-	struct worker *worker;
+	struct loop *loop;
+	struct loop_timer *turn;
 	struct view_verify_events events;
-	struct batch *open; /* not submitted; NULL: none */
-	struct link all;    /* batches, the open one too */
+	struct batch *open; /* NULL: none */
+	struct link waiting, running;
+	unsigned children;
 };
 
 static void batch_free(struct batch *b)
 {
-	for (size_t i = 0; i < b->count; i++) {
-		signature_check_fini(&b->checks[i].check);
-		free(b->checks[i].asks);
-	}
-	link_remove(&b->of_all);
+	if (b == NULL)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		signature_check_fini(&b->items[i].check);
+	str_fini(&b->bytes);
+	link_remove(&b->of_list);
+	aside_free(b->aside);
 	free(b);
 }
 
-/* In the worker's thread: the batch is its own until it is done. */
-static void run(struct worker_job *job)
+bool view_verify_is_idle(const struct view_verify *v)
 {
-	struct batch *b = HM_CONTAINER(job, struct batch, job);
-
-	for (size_t i = 0; i < b->count; i++)
-		(void)!signature_check_end(&b->checks[i].check, &b->checks[i].why);
+	return v->open == NULL && list_empty(&v->waiting) && list_empty(&v->running);
 }
 
-static void done(struct worker_job *job)
+static int check(const struct batch *b, size_t i, struct hm_err *e)
 {
-	struct batch *b = HM_CONTAINER(job, struct batch, job);
-	struct view_verify *v = b->of;
+	const struct item *item = &b->items[i];
 
-	for (size_t i = 0; i < b->count; i++)
-		if (b->checks[i].why.code != 0)
-			v->events.bad(v->events.arg, &b->checks[i]);
+	return signature_check_end(&item->check, str_text(&b->bytes) + item->text, item->text_bytes, e);
+}
+
+/* In the child. */
+static void work(void *arg, uint8_t *out, size_t n)
+{
+	const struct batch *b = arg;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = check(b, i, NULL) == 0;
+}
+
+/* What the child does not say is good we look at ourselves: we must say why it is not, and children may die. */
+static void settle(struct batch *b, const uint8_t *good, size_t n)
+{
+	struct view_verify *v = b->of;
+	struct hm_err why;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct item *item = &b->items[i];
+		const char *bytes = str_text(&b->bytes);
+
+		if ((i < n && good[i] == 1) || check(b, i, &why) == 0)
+			continue;
+		v->events.bad(v->events.arg,
+			      &(struct view_bad) { bytes + item->uid, item->print,
+						   (const struct card_ask *)(const void *)(bytes + item->asks),
+						   item->ask_count },
+			      &why);
+	}
 	batch_free(b);
 	if (view_verify_is_idle(v))
 		v->events.idle(v->events.arg);
 }
 
-bool view_verify_is_idle(const struct view_verify *v)
+static void on_worked(void *arg, const uint8_t *bytes, size_t n)
 {
-	return list_empty(&v->all);
+	struct batch *b = arg;
+	struct view_verify *v = b->of;
+
+	b->aside = NULL;
+	v->children--;
+	loop_timer_arm(v->turn, 0);
+	settle(b, bytes, n);
+}
+
+static void on_turn(void *arg)
+{
+	struct view_verify *v = arg;
+	struct batch *b;
+	struct hm_err e;
+
+	while (v->children < CHILDREN && !list_empty(&v->waiting)) {
+		b = HM_CONTAINER(list_first(&v->waiting), struct batch, of_list);
+		link_remove(&b->of_list);
+		link_append(&v->running, &b->of_list);
+		if (aside_start(v->loop, &(struct aside_work) { work, on_worked, b }, b->count, &b->aside, &e) < 0) {
+			log_v(1, "signatures are checked in our own time", KV_ERR(&e));
+			loop_timer_arm(v->turn, 0);
+			settle(b, NULL, 0);
+			return;
+		}
+		v->children++;
+	}
 }
 
 void view_verify_flush(struct view_verify *v)
 {
 	struct batch *b = HM_STEAL(v->open);
 
-	if (b != NULL)
-		worker_submit(v->worker, &b->job);
+	if (b == NULL)
+		return;
+	link_append(&v->waiting, &b->of_list);
+	loop_timer_arm(v->turn, 0);
 }
 
 static struct batch *open_batch(struct view_verify *v)
 {
-	struct batch *b = v->open;
-
-	if (b != NULL)
-		return b;
-	b = calloc(1, sizeof *b);
-	if (b == NULL)
-		return NULL;
-	b->job.run = run;
-	b->job.done = done;
-	b->of = v;
-	link_append(&v->all, &b->of_all);
-	v->open = b;
-	return b;
+	if (v->open == NULL)
+		v->open = calloc(1, sizeof *v->open);
+	if (v->open != NULL)
+		v->open->of = v;
+	return v->open;
 }
 
-int view_verify_add(struct view_verify *v, struct signature_check *check, const char *uid, uint64_t print,
-		    const struct pod_ask *ask, struct hm_err *e)
+/* Where it stands; the asks' alignment is that of what stands before them. */
+static size_t put(struct str *to, const void *bytes, size_t n)
+{
+	static const char zeros[_Alignof(struct card_ask)];
+	size_t at;
+
+	str_add_n(to, zeros, (sizeof zeros - to->n % sizeof zeros) % sizeof zeros);
+	at = to->n;
+	str_add_n(to, bytes, n);
+	return at;
+}
+
+int view_verify_add(struct view_verify *v, struct pod_hold *h, uint64_t print, struct hm_err *e)
 {
 	struct batch *b = open_batch(v);
-	size_t bytes = ask->count * sizeof ask->containers[0], uid_bytes = strlen(uid) + 1;
-	char *copy = b != NULL ? malloc(bytes + uid_bytes) : NULL;
+	struct item *item = b != NULL ? &b->items[b->count] : NULL;
 
-	if (copy == NULL)
+	if (item == NULL)
 		return hm_err_set(e, HM_ENOMEM, "a signature: out of memory");
-	if (bytes > 0)
-		memcpy(copy, ask->containers, bytes);
-	memcpy(copy + bytes, uid, uid_bytes);
-	b->checks[b->count++] = (struct view_check) {
-		.check = *check,
-		.uid = copy + bytes,
-		.print = print,
-		.ask_count = ask->count,
-		.asks = (struct card_ask *)copy,
-	};
-	*check = (struct signature_check) { 0 };
-	if (b->count == BATCH)
+	*item = (struct item) { .print = print, .ask_count = h->ask.count, .text_bytes = h->checked.n };
+	item->asks = put(&b->bytes, h->ask.containers, h->ask.count * sizeof h->ask.containers[0]);
+	item->uid = put(&b->bytes, h->hold.uid, strlen(h->hold.uid) + 1);
+	item->text = put(&b->bytes, str_text(&h->checked), h->checked.n);
+	if (str_failed(&b->bytes)) {
+		if (b->count > 0)
+			view_verify_flush(v);
+		else
+			str_clear(&b->bytes);
+		return hm_err_set(e, HM_ENOMEM, "a signature: out of memory");
+	}
+	item->check = h->check;
+	h->check = (struct signature_check) { 0 };
+	if (++b->count == BATCH)
 		view_verify_flush(v);
 	return 0;
 }
@@ -114,15 +184,15 @@ int view_verify_add(struct view_verify *v, struct signature_check *check, const 
 int view_verify_new(struct loop *l, const struct view_verify_events *events, struct view_verify **out, struct hm_err *e)
 {
 	hm_auto(view_verify) *v = calloc(1, sizeof *v);
-	int err;
 
 	if (v == NULL)
 		return hm_err_set(e, HM_ENOMEM, "view: out of memory");
-	list_init(&v->all);
+	list_init(&v->waiting);
+	list_init(&v->running);
+	v->loop = l;
 	v->events = *events;
-	err = worker_new(l, &v->worker, e);
-	if (err < 0)
-		return err;
+	if (loop_timer_new(l, on_turn, v, &v->turn, e) < 0)
+		return -e->code;
 	*out = HM_STEAL(v);
 	return 0;
 }
@@ -131,9 +201,11 @@ void view_verify_free(struct view_verify *v)
 {
 	if (v == NULL)
 		return;
-	if (!worker_free(v->worker, END_MS))
-		return; /* never seen: the thread hangs in OpenSSL, and what it uses must stay */
-	LIST_FOR_EACH (&v->all, at)
-		batch_free(HM_CONTAINER(at, struct batch, of_all));
+	loop_timer_free(v->turn);
+	batch_free(v->open);
+	LIST_FOR_EACH (&v->waiting, at)
+		batch_free(HM_CONTAINER(at, struct batch, of_list));
+	LIST_FOR_EACH (&v->running, at)
+		batch_free(HM_CONTAINER(at, struct batch, of_list));
 	free(v);
 }

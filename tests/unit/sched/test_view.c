@@ -1,5 +1,8 @@
 #include "sched/view/view.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "contract/hami.h"
 #include "harness/fake_kube.h"
 #include "harness/fast_loop.h"
@@ -617,8 +620,20 @@ static bool is_synced(const void *arg)
 	return view_is_synced(w.view);
 }
 
+static bool fork_fails;
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+	if (!fork_fails)
+		return __real_fork();
+	errno = EAGAIN;
+	return -1;
+}
+
 /* The first sync goes on meanwhile, and is over when each is known. */
-static void signatures_of_the_first_sync(void **state)
+static void check_first_sync(bool no_children)
 {
 	static const struct {
 		const char *uid, *memory, *signature;
@@ -631,7 +646,6 @@ static void signatures_of_the_first_sync(void **state)
 	hm_auto(signature_keys) *keys = NULL;
 	struct view_stats stats;
 
-	(void)state;
 	temp_write("2026-11", PRIVATE_1);
 	assert_int_equal(signature_keys_open(temp_path(""), &keys, NULL), 0);
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
@@ -651,7 +665,9 @@ static void signatures_of_the_first_sync(void **state)
 		sync_lists();
 		assert_false(view_is_synced(w.view));
 		assert_int_equal(w.events, 0);
+		fork_fails = no_children;
 		assert_true(fast_until(fake_loop, is_synced, NULL));
+		fork_fails = false;
 		assert_int_equal(w.synced, 1);
 		h = cluster_find(w.cluster, rows[i].uid);
 		assert_true(h != NULL && h->unreadable == !rows[i].believed);
@@ -665,6 +681,13 @@ static void signatures_of_the_first_sync(void **state)
 					    "could hold on any card of its node");
 		end();
 	}
+}
+
+static void signatures_of_the_first_sync(void **state)
+{
+	(void)state;
+	check_first_sync(false);
+	check_first_sync(true);
 }
 
 /* What was told meanwhile is what counts; and an end in the middle leaves nothing. */
