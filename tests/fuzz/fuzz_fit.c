@@ -85,8 +85,7 @@ static void add_cards(struct node_state *n, struct bytes *b)
 		if (n->cards[i].mig && next(b, 2) == 1)
 			CHECK(node_state_occupy(n, i, (struct mig_placement) { next(b, 7), 1 }, NULL) == 0);
 	for (unsigned i = 0; i + 1 < count; i++)
-		CHECK(node_state_set_pair_score(n, n->cards[i].uuid, n->cards[i + 1].uuid, (int32_t)next(b, 200),
-						NULL) == 0);
+		CHECK(node_state_set_pair_score(n, i, i + 1, (int32_t)next(b, 200), NULL) == 0);
 }
 
 static void add_asks(struct pod_ask *ask, struct bytes *b)

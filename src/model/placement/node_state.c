@@ -172,17 +172,14 @@ int node_state_add_profile(struct node_state *n, const struct card_profile *prof
 
 /* ---- pair scores */
 
-int node_state_set_pair_score(struct node_state *n, const char *a, const char *b, int32_t score, struct hm_err *e)
+int node_state_set_pair_score(struct node_state *n, size_t a, size_t b, int32_t score, struct hm_err *e)
 {
-	int from = node_state_find(n, a), to = node_state_find(n, b);
-
-	if (from == NODE_NO_CARD || to == NODE_NO_CARD)
-		return 0;
+	CHECK(a < n->count && b < n->count);
 	if (n->pair_scores == NULL)
 		n->pair_scores = calloc(n->count * n->count, sizeof n->pair_scores[0]);
 	if (n->pair_scores == NULL)
 		return hm_err_set(e, HM_ENOMEM, "scores of node %s", n->name);
-	n->pair_scores[(size_t)from * n->count + (size_t)to] = score;
+	n->pair_scores[a * n->count + b] = score;
 	return 0;
 }
 

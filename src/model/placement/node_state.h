@@ -111,9 +111,8 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 int node_state_add_profile(struct node_state *n, const struct card_profile *profile, const struct mig_placement *places,
 			   size_t count, struct hm_err *e) HM_MUST_USE;
 
-/* From a to b, after all cards are there; cards that the node does not have are passed over. -HM_ENOMEM. */
-int node_state_set_pair_score(struct node_state *n, const char *a, const char *b, int32_t score,
-			      struct hm_err *e) HM_MUST_USE;
+/* From a to b, after all cards are there. -HM_ENOMEM. */
+int node_state_set_pair_score(struct node_state *n, size_t a, size_t b, int32_t score, struct hm_err *e) HM_MUST_USE;
 int32_t node_state_pair_score(const struct node_state *n, size_t a, size_t b);
 
 /* Exactly the cards named in hami.io/device-cordon are cordoned; NULL: none. */

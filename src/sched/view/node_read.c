@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "contract/hami.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
@@ -145,24 +146,49 @@ static int add_cards(struct node_state *n, const struct node_register *r, struct
 	return 0;
 }
 
+/* The node's cards by UUID: a text has up to a thousand of them, and a score for each pair. */
+static struct map *cards_by_uuid(struct node_state *n)
+{
+	hm_auto(map) *cards = map_new();
+
+	for (size_t i = 0; cards != NULL && i < n->count; i++)
+		if (map_put(cards, n->cards[i].uuid, &n->cards[i], NULL) < 0)
+			return NULL;
+	return HM_STEAL(cards);
+}
+
+/* Cards that the node does not have are passed over. */
+static int add_row(struct node_state *n, const struct map *cards, const struct node_score *scores,
+		   const struct score_row *row, struct hm_err *e)
+{
+	const struct node_card *from = map_get(cards, row->uuid), *to;
+
+	for (size_t k = 0; from != NULL && k < row->count; k++) {
+		const struct score_peer *peer = &scores->peers[row->first + k];
+
+		to = map_get(cards, peer->uuid);
+		if (to != NULL && node_state_set_pair_score(n, (size_t)(from - n->cards), (size_t)(to - n->cards),
+							    peer->score, e) < 0)
+			return -e->code;
+	}
+	return 0;
+}
+
 static int add_scores(struct node_state *n, const char *text, struct hm_err *e)
 {
 	hm_auto_node_score scores = { 0 };
+	hm_auto(map) *cards = NULL;
 
 	if (text == NULL)
 		return 0;
 	if (score_text_parse(text, &scores, e) < 0)
 		return hm_err_wrap(e, HAMI_NODE_SCORE);
-	for (size_t i = 0; i < scores.row_count; i++) {
-		const struct score_row *row = &scores.rows[i];
-
-		for (size_t k = 0; k < row->count; k++) {
-			const struct score_peer *peer = &scores.peers[row->first + k];
-
-			if (node_state_set_pair_score(n, row->uuid, peer->uuid, peer->score, e) < 0)
-				return -e->code;
-		}
-	}
+	cards = cards_by_uuid(n);
+	if (cards == NULL)
+		return hm_err_set(e, HM_ENOMEM, "scores of node %s", n->name);
+	for (size_t i = 0; i < scores.row_count; i++)
+		if (add_row(n, cards, &scores, &scores.rows[i], e) < 0)
+			return -e->code;
 	return 0;
 }
 

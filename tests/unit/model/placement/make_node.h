@@ -41,8 +41,11 @@ static inline void take(struct node_state *n, size_t card, int64_t slots, int64_
 /* In both directions. */
 static inline void join(struct node_state *n, const char *a, const char *b, int32_t score)
 {
-	assert_int_equal(node_state_set_pair_score(n, a, b, score, NULL), 0);
-	assert_int_equal(node_state_set_pair_score(n, b, a, score, NULL), 0);
+	int from = node_state_find(n, a), to = node_state_find(n, b);
+
+	assert_true(from != NODE_NO_CARD && to != NODE_NO_CARD);
+	assert_int_equal(node_state_set_pair_score(n, (size_t)from, (size_t)to, score, NULL), 0);
+	assert_int_equal(node_state_set_pair_score(n, (size_t)to, (size_t)from, score, NULL), 0);
 }
 
 #endif

@@ -341,7 +341,7 @@ static int fit_once(void *arg)
 		places[i] = (struct mig_placement) { i, 1 };
 	if (n == NULL || f == NULL || node_state_add_card(n, &card, &e) < 0 ||
 	    node_state_add_profile(n, &profile, places, HM_COUNT(places), &e) < 0 ||
-	    node_state_set_pair_score(n, "GPU-0", "GPU-0", 1, &e) < 0 || node_state_occupy(n, 0, places[3], &e) < 0 ||
+	    node_state_set_pair_score(n, 0, 0, 1, &e) < 0 || node_state_occupy(n, 0, places[3], &e) < 0 ||
 	    pod_ask_add(&ask, &(struct card_ask) { ASK_APP, 5, 1000, 0, 0 }, &e) < 0 ||
 	    fitter_read(f, &ask, "spread", &e) < 0)
 		return -1;

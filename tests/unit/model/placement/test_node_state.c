@@ -160,8 +160,7 @@ static void pair_scores(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		add_card(n, make_card(i));
 	assert_int_equal(node_state_pair_score(n, 0, 2), 0);
-	assert_int_equal(node_state_set_pair_score(n, "GPU-0", "GPU-2", 400, NULL), 0);
-	assert_int_equal(node_state_set_pair_score(n, "GPU-0", "GPU-9", 400, NULL), 0);
+	assert_int_equal(node_state_set_pair_score(n, 0, 2, 400, NULL), 0);
 	assert_int_equal(node_state_pair_score(n, 0, 2), 400);
 	assert_int_equal(node_state_pair_score(n, 2, 0), 0);
 }

@@ -285,13 +285,11 @@ static void joined_cards_of_many_nodes(void **state)
 		struct node_state *n = make_node(f.c, &(struct made_node) { names[i], 16, 10, 40000, 100, NULL });
 		struct hm_err e;
 
-		for (int a = 0; a < 16; a++)
-			for (int b = 0; b < 16; b++) {
+		for (unsigned a = 0; a < 16; a++)
+			for (unsigned b = 0; b < 16; b++) {
 				int32_t score = a + b == 1 ? 100 : a >= 4 && b >= 4 && a < 12 && b < 12 ? 90 : 0;
 				if (a != b)
-					assert_int_equal(node_state_set_pair_score(n, n->cards[a].uuid,
-										   n->cards[b].uuid, score, &e),
-							 0);
+					assert_int_equal(node_state_set_pair_score(n, a, b, score, &e), 0);
 			}
 		assert_int_equal(cluster_put_node(f.c, n, &e), 0);
 	}
