@@ -245,9 +245,11 @@ static void warn_of_cut(struct parts *p, const struct filter_outcome *o)
 	uint64_t now_ms = loop_now_ms(p->loop);
 	struct view_stats known;
 
+	if (p->cut_told_ms != 0 && now_ms - p->cut_told_ms < CUT_TOLD_MS)
+		return;
 	view_stats(p->view, &known);
-	if (!sampled_is_cut(o->candidates, known.nodes) ||
-	    (p->cut_told_ms != 0 && now_ms - p->cut_told_ms < CUT_TOLD_MS))
+	if (!sampled_is_cut(o->candidates, known.nodes) &&
+	    !sampled_turns(&p->sampled, o->ask->uid, o->refused, o->refused_count, known.nodes, now_ms))
 		return;
 	p->cut_told_ms = now_ms;
 	log_warn("kube-scheduler asks about some of the nodes only: percentageOfNodesToScore: 100 is missing in its "

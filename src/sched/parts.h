@@ -19,6 +19,7 @@
 #include "sched/verbs/admission.h"
 #include "sched/verbs/filter.h"
 #include "sched/verbs/preempt.h"
+#include "sched/verbs/sampled.h"
 #include "sched/view/view.h"
 
 struct parts {
@@ -44,6 +45,7 @@ struct parts {
 	struct admission *admission;
 	struct loop_timer *expire; /* promises that nobody kept */
 	uint64_t cut_told_ms;      /* when the log said that candidates are left out; 0: never */
+	struct sampled_watch sampled;
 };
 
 /* On failure fini is due, too. `p` must not move. */

@@ -73,6 +73,17 @@ def test_candidates_that_are_cut_short_are_told_of(scheduler, cluster):
     assert warnings() == 1
 
 
+def test_a_share_of_the_nodes_that_was_set_by_hand(scheduler, cluster):
+    """40 % of 300: kube-scheduler begins where it stopped, and comes with as many others."""
+    names = [f"n{i}" for i in range(300)]
+    for name in names:
+        cluster.api.put_tree("nodes", None, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    start(scheduler, cluster).wait_ready()
+    for first, told in ((0, 0), (120, 0), (180, 1)):
+        assert scheduler.filter(pod("a", **gpu(5000)), names[first:first + 120])["NodeNames"] is None
+        assert scheduler.log().count("percentageOfNodesToScore: 100 is missing") == told
+
+
 def test_a_pod_that_fits_nowhere_has_one_event(scheduler, cluster):
     cluster.node("n1")
     cluster.node("n2", cards=2)
