@@ -29,6 +29,7 @@ struct group {
 
 struct mix_table {
 	size_t group_count, row_count;
+	int64_t weight;   /* of all rows */
 	struct row *rows; /* sorted by group */
 	struct group groups[];
 };
@@ -113,6 +114,7 @@ static void make_groups(struct mix_table *t)
 			g->reciprocal = ((1u << RECIPROCAL_BITS) + r->milli - 1) / r->milli;
 		}
 		g->count++;
+		t->weight += r->weight;
 	}
 }
 
@@ -171,13 +173,12 @@ static size_t pile_up(const struct node_room *room, struct pile piles[NODE_MAX_C
 /* Places on the node for one group, by its cards alone. */
 struct places {
 	int64_t copies; /* pods that the cards hold */
-	int64_t lost;   /* free milli of cards too full for one share */
+	int64_t lost;   /* where there are copies: free milli of cards too full for one share */
 };
 
-static struct places count_places(const struct group *g, const struct pile *piles, size_t count, int64_t total)
+static struct places count_places(const struct group *g, const struct pile *piles, size_t count)
 {
-	int64_t shares = 0, lost = 0;
-	uint32_t able = 0;
+	uint32_t able = 0, shares = 0, lost = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t milli = piles[i].milli, times = piles[i].times;
@@ -190,7 +191,7 @@ static struct places count_places(const struct group *g, const struct pile *pile
 		}
 	}
 	if (able < g->cards)
-		return (struct places) { 0, total };
+		return (struct places) { 0 };
 	return (struct places) { shares / g->cards, lost };
 }
 
@@ -211,25 +212,29 @@ static int64_t host_copies(const struct row *r, const struct node_room *room, in
 
 int64_t mix_table_measure(const struct mix_table *t, const struct node_room *room, const struct fgd_weights *w)
 {
-	int64_t total = 0, empty = 0, fragment = 0, copies = 0, balance;
+	int64_t total = 0, empty = 0, fragment, copies, balance;
+	uint32_t most = 0;
 	struct pile piles[NODE_MAX_CARDS];
 	size_t count = pile_up(room, piles);
 
 	for (size_t i = 0; i < count; i++) {
 		total += piles[i].milli * piles[i].times;
 		empty += piles[i].milli == CARD_MILLI ? piles[i].times : 0;
+		most = HM_MAX(most, (uint32_t)piles[i].milli);
 	}
+	/* All is lost but what serves a row. */
+	fragment = copies = t->weight * total;
 	for (size_t i = 0; i < t->group_count; i++) {
 		const struct group *g = &t->groups[i];
-		struct places p = count_places(g, piles, count, total);
+		struct places p = g->milli > most ? (struct places) { 0 } : count_places(g, piles, count);
 
-		for (size_t k = g->first; k < g->first + g->count; k++) {
+		for (size_t k = g->first; p.copies > 0 && k < g->first + g->count; k++) {
 			const struct row *r = &t->rows[k];
-			bool serves = p.copies > 0 && host_serves(r, room);
-			int64_t taken = serves ? host_copies(r, room, p.copies) * g->cards * g->milli : 0;
 
-			fragment += r->weight * (serves ? p.lost : total);
-			copies += r->weight * (total - taken);
+			if (!host_serves(r, room))
+				continue;
+			fragment -= r->weight * (total - p.lost);
+			copies -= r->weight * host_copies(r, room, p.copies) * g->cards * g->milli;
 		}
 	}
 	/* A card times a core is a million of milli times milli. */
