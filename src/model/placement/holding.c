@@ -7,6 +7,8 @@
 
 static int check(const struct hold *h, struct hm_err *e)
 {
+	if (!h->unreadable && h->share_count > HOLDING_MAX_SHARES)
+		return hm_err_set(e, HM_EINVAL, "more than %d shares", HOLDING_MAX_SHARES);
 	for (size_t i = 0; !h->unreadable && i < h->share_count; i++) {
 		const struct hold_share *s = &h->shares[i];
 		if (s->memory_mib < 0 || s->cores < 0)

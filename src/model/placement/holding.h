@@ -73,8 +73,10 @@ struct holding {
 	const char *texts;
 };
 
+enum { HOLDING_MAX_SHARES = 4096 }; /* a text of the size that annotations may have names four times that */
+
 /* On no list, of no node and namespace yet; `card` of a share is its place in h->shares, for node_book_add. -HM_EINVAL
- * where an amount is negative or shares are not in order of their containers; -HM_ENOMEM. */
+ * where an amount is negative, shares are not in order of their containers, or there are too many; -HM_ENOMEM. */
 int holding_new(const struct hold *h, struct holding **out, struct hm_err *e) HM_MUST_USE;
 void holding_free(struct holding *h);
 

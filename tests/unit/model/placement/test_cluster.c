@@ -55,6 +55,21 @@ static struct cluster *two_nodes(void)
 	return c;
 }
 
+/* Each is looked for among the others of its node. */
+static void too_many_shares(void **state)
+{
+	hm_auto(cluster) *c = two_nodes();
+	struct hold_share shares[HOLDING_MAX_SHARES + 1];
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(shares); i++)
+		shares[i] = (struct hold_share) { .uuid = "n1-0", .memory_mib = 1 };
+	assert_int_equal(hold(c, "a", "n1", HOLD_BOUND, shares, HM_COUNT(shares), &app, 1), -HM_EINVAL);
+	assert_int_equal(cluster_holding_count(c), 0);
+	assert_int_equal(hold(c, "a", "n1", HOLD_BOUND, shares, HOLDING_MAX_SHARES, &app, 1), 0);
+	expect_used(c, "n1", "4096/4096/0 0/0/0");
+}
+
 static void holdings_come_and_go(void **state)
 {
 	hm_auto(cluster) *c = two_nodes();
@@ -582,6 +597,7 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(too_many_shares),
 		cmocka_unit_test(holdings_come_and_go),
 		cmocka_unit_test(init_containers_are_released_once),
 		cmocka_unit_test(only_init_then_nothing),
