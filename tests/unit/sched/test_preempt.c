@@ -102,6 +102,9 @@ static void answers(void **state)
 			  "'cpu':'1'") ",'nodeNameToMetaVictims':{'n2':{'pods':[{'uid':'x'}],'numpdbviolations':1}}}",
 		  200, "{'NodeNameToMetaVictims':{'n2':{'Pods':[{'UID':'x'}],'NumPDBViolations':1}}}" },
 		{ "{'Pod':" HIGH "}", 200, "{'NodeNameToMetaVictims':{}}" },
+		/* No Go program writes that. */
+		{ "{'Pod':" HIGH ",'NodeNameToMetaVictims':{'n1':[{'Pods':1}],'n2':{'Pods':[[]]}}}", 400,
+		  "node n2: a victim without UID\n" },
 		{ "{'NodeNameToMetaVictims':{}}", 400, "extender args missing pod\n" },
 		{ "{'Pod':" HIGH ",'NodeNameToMetaVictims':{'n1':{'Pods':[{}]}}}", 400,
 		  "node n1: a victim without UID\n" },
