@@ -32,40 +32,6 @@ bool pod_has_ended(const struct cJSON *pod)
 	return has_phase(pod, "Succeeded") || has_phase(pod, "Failed");
 }
 
-static bool ended_well(const struct cJSON *statuses, const char *container)
-{
-	const struct cJSON *item;
-
-	cJSON_ArrayForEach(item, statuses)
-	{
-		const struct cJSON *code = pod_member(pod_member(pod_member(item, "state"), "terminated"), "exitCode");
-		const char *name = pod_text(item, "name");
-
-		if (name != NULL && strcmp(name, container) == 0)
-			return cJSON_IsNumber(code) && code->valueint == 0;
-	}
-	return false;
-}
-
-bool pod_init_is_done(const struct cJSON *pod)
-{
-	const struct cJSON *list = pod_member(pod_member(pod, "spec"), "initContainers");
-	const struct cJSON *statuses = pod_member(pod_member(pod, "status"), "initContainerStatuses"), *item;
-	size_t plain = 0;
-
-	cJSON_ArrayForEach(item, list)
-	{
-		const char *name = pod_text(item, "name");
-
-		if (pod_kind_of(item, true) == ASK_SIDECAR)
-			continue;
-		plain++;
-		if (name == NULL || !ended_well(statuses, name))
-			return false;
-	}
-	return plain > 0;
-}
-
 static bool has_run(const struct cJSON *statuses)
 {
 	const struct cJSON *item;
@@ -281,7 +247,6 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		.node = node,
 		.state = pod_is_terminating(pod) ? HOLD_TERMINATING : HOLD_BOUND,
 		.priority = out->ask.priority,
-		.init_done = pod_init_is_done(pod),
 		.asks = out->ask.containers,
 		.ask_count = out->ask.count,
 	};

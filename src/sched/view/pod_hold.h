@@ -57,8 +57,6 @@ static inline void pod_hold_auto_fini(struct pod_hold *h)
 
 /* Succeeded or Failed: it holds nothing, and the API server's watch may leave it out. */
 bool pod_has_ended(const struct cJSON *pod);
-/* Every init container but sidecars has ended with 0, and there is one. */
-bool pod_init_is_done(const struct cJSON *pod);
 /* One of its containers runs, or has run. */
 bool pod_runs(const struct cJSON *pod);
 /* It is bound to the node that its annotations name. */

@@ -20,7 +20,6 @@ static uint64_t print_of(const struct cJSON *pod)
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
 		print = print_mix(print, pod_annotation(pod, keys[i]));
 	print = print_mix(print, pod_is_terminating(pod) ? "terminating" : "");
-	print = print_mix(print, pod_init_is_done(pod) ? "done" : "");
 	return print | 1; /* 0: what is not known yet */
 }
 

@@ -99,7 +99,6 @@ static void what_is_held(void **state)
 	assert_string_equal(h.hold.name, "p");
 	assert_string_equal(h.hold.node, "node-1");
 	assert_int_equal(h.hold.state, HOLD_TERMINATING);
-	assert_false(h.hold.init_done);
 	assert_false(h.hold.unreadable);
 	assert_int_equal(h.hold.ask_count, 3);
 	assert_int_equal(h.hold.share_count, 3);
@@ -238,41 +237,6 @@ static void mig_records_that_cannot_be_read(void **state)
 	assert_int_equal(h.hold.shares[0].at.size, 0);
 }
 
-static void init_containers_that_are_done(void **state)
-{
-#define DONE(name, code) "{'name':'" name "','state':{'terminated':{'exitCode':" #code "}}}"
-	static const struct {
-		const char *statuses;
-		bool done;
-	} rows[] = {
-		{ "", false },
-		{ DONE("i", 0), false },
-		{ DONE("i", 0) "," DONE("j", 1), false },
-		{ DONE("i", 0) ",{'name':'j','state':{'running':{}}}", false },
-		/* The sidecar runs on. */
-		{ DONE("j", 0) ",{'name':'s','state':{'running':{}}}," DONE("i", 0), true },
-		{ DONE("j", 0) "," DONE("i", 0), true },
-	};
-	(void)state;
-	for (size_t i = 0; i < HM_COUNT(rows); i++) {
-		hm_auto_str text = { 0 };
-		hm_auto_pod_hold h = { 0 };
-
-		str_addf(&text,
-			 POD_OF("", ONE,
-				"'nodeName':'node-1','initContainers':[{'name':'i'},{'name':'s','restartPolicy':'"
-				"Always'},"
-				"{'name':'j'}]," APP,
-				"'initContainerStatuses':[%s]"),
-			 rows[i].statuses);
-		hm_auto(cJSON) *pod = json_of(str_text(&text));
-
-		assert_int_equal(pod_hold_read(pod, &rules, &anyone, &h, NULL), 0);
-		if (h.hold.init_done != rows[i].done)
-			fail_msg("row %zu", i);
-	}
-}
-
 static void only_what_is_signed_is_believed(void **state)
 {
 	static const struct {
@@ -340,7 +304,6 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_read_is_doubted),
 		cmocka_unit_test(requests_that_cannot_be_read),
 		cmocka_unit_test(mig_records_that_cannot_be_read),
-		cmocka_unit_test(init_containers_that_are_done),
 		cmocka_unit_test_setup_teardown(only_what_is_signed_is_believed, temp_setup, temp_teardown),
 		cmocka_unit_test(memory_runs_out),
 	};

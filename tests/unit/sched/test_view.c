@@ -267,6 +267,25 @@ static void the_nodes_order_does_not_matter(void **state)
 	end();
 }
 
+/* A node that starts anew, or a sandbox that is lost, lets them run once more. */
+static void init_containers_hold_for_the_pods_life(void **state)
+{
+	(void)state;
+	begin();
+	tell_node(REGISTER, "10", false);
+	fake_watch_of(PODS);
+	fake_watch(
+		"{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'9','annotations':{"
+		"'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,8000,0:;GPU-a,NVIDIA,5000,0:;'"
+		"}},'spec':{'nodeName':'n1','initContainers':[{'name':'i','resources':{'limits':{'nvidia.com/gpu':'1',"
+		"'nvidia.com/gpumem':'8000'}}}],'containers':[{'name':'c','resources':{'limits':{'nvidia.com/gpu':'1',"
+		"'nvidia.com/gpumem':'5000'}}}]},'status':{'phase':'Running','initContainerStatuses':[{'name':'i',"
+		"'state':{'terminated':{'exitCode':0}}}]}}",
+		false);
+	assert_int_equal(used()->memory_mib, 8000);
+	end();
+}
+
 static void doubt_is_told_once(void **state)
 {
 	struct view_stats stats;
@@ -777,6 +796,7 @@ int main(void)
 		cmocka_unit_test(annotations_taken_away_free_nothing),
 		cmocka_unit_test(a_bound_pod_is_told_once),
 		cmocka_unit_test(the_nodes_order_does_not_matter),
+		cmocka_unit_test(init_containers_hold_for_the_pods_life),
 		cmocka_unit_test(doubt_is_told_once),
 		cmocka_unit_test(quotas_of_a_namespace),
 		cmocka_unit_test(pods_without_cards_have_their_cpu),
