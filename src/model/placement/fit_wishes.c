@@ -38,11 +38,19 @@ static int read_uuids(const char *list, struct map **out, struct hm_err *e)
 	return 0;
 }
 
-static int check_types(const char *list, const char *annotation, struct hm_err *e)
+int wishes_check_types(const char *list, const char *annotation, struct hm_err *e)
 {
-	if (list != NULL && strlen(list) > WISHES_MAX_TYPES_BYTES)
+	struct cur c = cur_of(list != NULL ? list : "", list != NULL ? strlen(list) : 0);
+	struct piece word;
+	size_t words = 0;
+
+	if (c.end - c.p > WISHES_MAX_TYPES_BYTES)
 		return hm_err_set(e, HM_EINVAL, "annotation %s: is longer than %d bytes", annotation,
 				  WISHES_MAX_TYPES_BYTES);
+	while (words_next(&c, &word))
+		words += word.n > 0;
+	if (words > WISHES_MAX_TYPES)
+		return hm_err_set(e, HM_EINVAL, "annotation %s: has more than %d words", annotation, WISHES_MAX_TYPES);
 	return 0;
 }
 
@@ -58,9 +66,9 @@ int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct 
 	out->order = card_order_read(policy, out->numa_bind);
 	err = card_weights_read(texts->weights, &out->weights, e);
 	if (err == 0)
-		err = check_types(texts->use_types, HAMI_WISH_USE_TYPE, e);
+		err = wishes_check_types(texts->use_types, HAMI_WISH_USE_TYPE, e);
 	if (err == 0)
-		err = check_types(texts->no_types, HAMI_WISH_NO_TYPE, e);
+		err = wishes_check_types(texts->no_types, HAMI_WISH_NO_TYPE, e);
 	if (err == 0)
 		err = read_uuids(texts->use_uuids, &out->use_uuids, e);
 	if (err == 0)
@@ -79,16 +87,15 @@ static bool takes_kind(const struct pod_wishes *w, const char *type, const char 
 
 bool wishes_take_kind(struct wishes *w, const struct node_card *card)
 {
-	unsigned at, count = HM_MIN(w->known_count, (unsigned)WISHES_KINDS_KNOWN);
+	uint64_t hash = ((uintptr_t)card->type + 31 * (uintptr_t)card->mode) * 0x9e3779b97f4a7c15u;
+	typeof(&w->known[0]) k = &w->known[(hash >> 32) % WISHES_KINDS_KNOWN];
 
-	for (at = 0; at < count; at++)
-		if (w->known[at].type == card->type && w->known[at].mode == card->mode)
-			return w->known[at].does;
-	at = w->known_count++ % WISHES_KINDS_KNOWN;
-	w->known[at].type = card->type;
-	w->known[at].mode = card->mode;
-	w->known[at].does = takes_kind(&w->texts, card->type, card->mode);
-	return w->known[at].does;
+	if (k->type != card->type || k->mode != card->mode) {
+		k->type = card->type;
+		k->mode = card->mode;
+		k->does = takes_kind(&w->texts, card->type, card->mode);
+	}
+	return k->does;
 }
 
 bool wishes_take_uuid(const struct wishes *w, const struct node_card *card)

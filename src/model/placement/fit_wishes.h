@@ -10,7 +10,11 @@
 #include "model/placement/node_state.h"
 #include "model/placement/pod_ask.h"
 
-enum { WISHES_KINDS_KNOWN = 64, WISHES_MAX_TYPES_BYTES = 16 * 1024 };
+enum {
+	WISHES_KINDS_KNOWN = 1024, /* a power of two */
+	WISHES_MAX_TYPES = 128,    /* words of a list */
+	WISHES_MAX_TYPES_BYTES = 16 * 1024,
+};
 
 struct wishes {
 	struct pod_wishes texts;
@@ -22,14 +26,17 @@ struct wishes {
 	struct {
 		const char *type, *mode;
 		bool does;
-	} known[WISHES_KINDS_KNOWN]; /* answers given before, for equal pointers */
-	unsigned known_count;        /* ever; the oldest makes room */
+	} known[WISHES_KINDS_KNOWN]; /* answers given before, by the pointers' hash; the last at a place counts */
 };
 
 void wishes_fini(struct wishes *w);
 
-/* *out is empty, or was read before. -HM_EINVAL for weights that cannot be read, and lists of types of more than
- * WISHES_MAX_TYPES_BYTES: each is held against each kind of card; -HM_ENOMEM. */
+/* A list of types that is not too long: each of its words is held against each kind of card. NULL is none. -HM_EINVAL
+ * names the annotation. */
+int wishes_check_types(const char *list, const char *annotation, struct hm_err *e) HM_MUST_USE;
+
+/* *out is empty, or was read before. -HM_EINVAL for weights that cannot be read, and lists of types that are too long;
+ * -HM_ENOMEM. */
 int wishes_read(const struct pod_wishes *texts, const char *card_policy, struct wishes *out,
 		struct hm_err *e) HM_MUST_USE;
 

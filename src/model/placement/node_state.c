@@ -114,6 +114,16 @@ int node_state_find(const struct node_state *n, const char *uuid)
 	return NODE_NO_CARD;
 }
 
+struct map *node_state_by_uuid(const struct node_state *n)
+{
+	hm_auto(map) *cards = map_new();
+
+	for (size_t i = 0; cards != NULL && i < n->count; i++)
+		if (map_put(cards, n->cards[i].uuid, &n->cards[i], NULL) < 0)
+			return NULL;
+	return HM_STEAL(cards);
+}
+
 /* ---- MIG profiles */
 
 /* HAMi starts these from the end of the card, the others from its beginning. */
@@ -192,8 +202,19 @@ int32_t node_state_pair_score(const struct node_state *n, size_t a, size_t b)
 
 void node_state_cordon(struct node_state *n, const char *text)
 {
+	struct cur list = cur_of(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+	hm_auto(map) *cards = text != NULL ? node_state_by_uuid(n) : NULL;
+	char uuid[HM_UUID_BYTES];
+	struct piece word;
+
 	for (size_t i = 0; i < n->count; i++)
-		n->cards[i].cordoned = words_have(text, n->cards[i].uuid);
+		n->cards[i].cordoned = cards == NULL && words_have(text, n->cards[i].uuid);
+	while (cards != NULL && words_next(&list, &word)) {
+		struct node_card *card = piece_copy(word, uuid, sizeof uuid) ? map_get(cards, uuid) : NULL;
+
+		if (card != NULL)
+			card->cordoned = true;
+	}
 }
 
 /* ---- holders */

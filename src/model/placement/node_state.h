@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/texts.h"
 #include "contract/names.h"
 #include "core/cleanup.h"
@@ -120,6 +121,9 @@ void node_state_cordon(struct node_state *n, const char *text);
 
 /* Index of the card, NODE_NO_CARD where absent. */
 int node_state_find(const struct node_state *n, const char *uuid);
+/* The cards (struct node_card) by UUID, for long lists of them: good until a card is added. NULL where memory is short.
+ */
+struct map *node_state_by_uuid(const struct node_state *n);
 
 /* A holder comes or goes; what goes has come before. */
 void node_state_take(struct node_state *n, size_t card, const struct card_use *use);

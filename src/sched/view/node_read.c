@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/map.h"
 #include "contract/hami.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
@@ -146,17 +145,6 @@ static int add_cards(struct node_state *n, const struct node_register *r, struct
 	return 0;
 }
 
-/* The node's cards by UUID: a text has up to a thousand of them, and a score for each pair. */
-static struct map *cards_by_uuid(struct node_state *n)
-{
-	hm_auto(map) *cards = map_new();
-
-	for (size_t i = 0; cards != NULL && i < n->count; i++)
-		if (map_put(cards, n->cards[i].uuid, &n->cards[i], NULL) < 0)
-			return NULL;
-	return HM_STEAL(cards);
-}
-
 /* Cards that the node does not have are passed over. */
 static int add_row(struct node_state *n, const struct map *cards, const struct node_score *scores,
 		   const struct score_row *row, struct hm_err *e)
@@ -183,7 +171,7 @@ static int add_scores(struct node_state *n, const char *text, struct hm_err *e)
 		return 0;
 	if (score_text_parse(text, &scores, e) < 0)
 		return hm_err_wrap(e, HAMI_NODE_SCORE);
-	cards = cards_by_uuid(n);
+	cards = node_state_by_uuid(n);
 	if (cards == NULL)
 		return hm_err_set(e, HM_ENOMEM, "scores of node %s", n->name);
 	for (size_t i = 0; i < scores.row_count; i++)

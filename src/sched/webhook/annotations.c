@@ -127,9 +127,10 @@ static void advise_types(const struct webhook_questions *ask, const char *key, c
 	struct cur c = cur_of(list, strlen(list));
 	struct piece part;
 
-	if (c.end - c.p > WISHES_MAX_TYPES_BYTES) {
-		answer_warn(answer, "annotation %s is longer than %d bytes: the pod would be placed nowhere", key,
-			    WISHES_MAX_TYPES_BYTES);
+	struct hm_err e;
+
+	if (wishes_check_types(list, key, &e) < 0) {
+		answer_warn(answer, "%s: the pod would be placed nowhere", e.msg);
 		return;
 	}
 	while (words_next(&c, &part))

@@ -76,7 +76,7 @@ ATTACKS = {
     "lists": ("/webhook", lambda: filled(review('"x":['), "[[],[]],", "]}}}}", 7 * MIB), "has more than"),
     "types": ("/webhook", lambda: (review('"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]',
                                           '"nvidia.com/use-gputype":"' + "~," * 3 * MIB + '"') + "}}}}").encode(),
-              "longer than 16384 bytes"),
+              "is longer than 16384 bytes"),
     "a-binding": ("/bind", lambda: b'{"PodName":"%s"}' % (b"x" * 60 * MIB), "too large"),
 }
 

@@ -297,16 +297,24 @@ static void long_lists(void **state)
 		   "annotation nvidia.com/use-gputype: is longer than 16384 bytes");
 	expect_one("not", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .no_types = list },
 		   "annotation nvidia.com/nouse-gputype: is longer than 16384 bytes");
+	for (size_t i = 0; i < 2 * WISHES_MAX_TYPES; i += 2)
+		memcpy(&list[i], "x,", 2);
+	memcpy(&list[2 * (size_t)WISHES_MAX_TYPES - 2], "A100", 5);
+	expect_one("just", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = list },
+		   "GPU-0,20000,30:;");
+	memcpy(&list[2 * (size_t)WISHES_MAX_TYPES - 2], "x,A100", 7);
+	expect_one("use", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = list },
+		   "annotation nvidia.com/use-gputype: has more than 128 words");
 }
 
-/* More kinds of cards than are remembered. */
+/* As many kinds of cards as places to remember them at: some share one. */
 static void many_kinds(void **state)
 {
 	hm_auto(texts) *texts = texts_new();
 	hm_auto(node_state) *n = node_state_new("n1", texts);
 
 	(void)state;
-	for (unsigned i = 0; i < 2 * WISHES_KINDS_KNOWN; i++) {
+	for (unsigned i = 0; i < NODE_MAX_CARDS; i++) {
 		struct node_card c = make_card(i);
 		char type[32];
 
@@ -317,7 +325,7 @@ static void many_kinds(void **state)
 	expect_one("one of many", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = "<7>" },
 		   "GPU-7,20000,30:;");
 	expect_one("none of many", n, (struct card_ask)SOME(1), "spread", (struct pod_wishes) { .use_types = "<x>" },
-		   "128/128 CardTypeMismatch for good");
+		   "1024/1024 CardTypeMismatch for good");
 }
 
 /* ---- where memory is short */
