@@ -189,3 +189,37 @@ def test_a_thousand_nodes_and_a_scheduler_that_is_killed(node, thousand):
     assert len(set(good)) == len(good), "no pod is bound twice"
     # Of a Binding that was on its way when its sender was killed the API server may not say that it went well.
     assert {a["objectRef"]["name"] for a in writes} == set(names) and len(names) - len(good) <= 10
+
+
+@pytest.fixture
+def narrow(node):
+    """A node with cards and four CPUs, and a class of pods that may evict others from it."""
+    tree = node_with_cards("narrow", evict="yes")
+    tree["status"] = {key: {**room, "cpu": "4"} for key, room in tree["status"].items()}
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    node.api("POST", "/api/v1/nodes", tree)
+    node.api("POST", classes, {"metadata": {"name": "urgent"}, "value": 1000})
+    yield
+    node.delete_all()
+    node.api("DELETE", "/api/v1/nodes/narrow", want=(200, 404))
+    node.api("DELETE", f"{classes}/urgent", want=(200, 404))
+
+
+def test_an_urgent_pod_evicts_who_holds_the_cards(node, narrow):
+    """kube-scheduler evicts for the CPU, and would leave the cards to whom they are; asked, we name that pod, too."""
+    def submit_one(name, cpu, cards, **more):
+        tree = pod_with_cards(name, 30000, cards, nodeSelector={"evict": "yes"}, schedulerName="hami-scheduler", **more)
+        resources = tree["spec"]["containers"][0]["resources"]
+        resources["limits"] = resources["limits"] if cards else {}
+        resources["requests"] = {"cpu": cpu}
+        node.pods.add(name)
+        node.api("POST", PODS, tree)
+
+    def on_it():
+        return {p["metadata"]["name"] for p in node.api("GET", PODS)["items"] if p["spec"].get("nodeName") == "narrow"}
+
+    submit_one("calculates", "3", 0)
+    submit_one("learns", "100m", 8)
+    wait_until("both are bound", 60, lambda: on_it() == {"calculates", "learns"})
+    submit_one("needed", "2", 1, priorityClassName="urgent")
+    wait_until("the urgent one has taken their place", 60, lambda: on_it() == {"needed"})
