@@ -1,0 +1,108 @@
+/* topology_bench NODES CARDS WANT CALLS: what place_pod costs where each of NODES nodes has CARDS joined cards, WANT of
+ * them are wanted side by side (topology-aware), and the policy fgd measures every node. Prints one line of JSON:
+ * microseconds of CPU time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/num.h"
+#include "model/placement/fgd.h"
+#include "model/placement/place.h"
+
+enum { MAX_CALLS = 1000, MAX_CARDS = 64 };
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+/* Two cards of a board are joined best, those of a CPU better than others. */
+static int32_t score(uint64_t a, uint64_t b)
+{
+	return a / 2 == b / 2 ? 400 : a / 8 == b / 8 ? 60 : 10;
+}
+
+static int add_node(struct cluster *c, uint64_t number, uint64_t cards)
+{
+	char name[64];
+	struct node_state *n;
+	struct hm_err e;
+
+	snprintf(name, sizeof name, "node-%05llu", (unsigned long long)number);
+	n = node_state_new(name, cluster_texts(c));
+	if (n == NULL)
+		return -1;
+	for (uint64_t i = 0; i < cards; i++) {
+		struct node_card card = { .count = 10,
+					  .memory_mib = 40000,
+					  .cores = 100,
+					  .index = (uint32_t)i,
+					  .numa = (int32_t)(i / 8),
+					  .healthy = true,
+					  .type = "NVIDIA A100-SXM4-40GB",
+					  .mode = "hami-core" };
+		snprintf(card.uuid, sizeof card.uuid, "GPU-%llu-%llu", (unsigned long long)number,
+			 (unsigned long long)i);
+		if (node_state_add_card(n, &card, &e) < 0)
+			return -1;
+	}
+	for (uint64_t a = 0; a < cards; a++)
+		for (uint64_t b = 0; b < cards; b++)
+			if (a != b && node_state_set_pair_score(n, a, b, score(a, b), &e) < 0)
+				return -1;
+	return cluster_put_node(c, n, &e);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int measure(struct cluster *c, struct placer *p, uint64_t want, uint64_t calls)
+{
+	static double us[MAX_CALLS];
+	struct card_ask container = { .kind = ASK_APP, .count = (uint32_t)want, .memory_mib = 1000, .cores = 1 };
+	struct pod_ask ask = { .uid = "u", .name_space = "ns", .name = "p", .containers = &container, .count = 1 };
+	const struct place_request r = { .ask = &ask };
+
+	for (uint64_t i = 0; i < calls; i++) {
+		struct place_result out;
+		struct hm_err e;
+		double before = now_us();
+
+		if (place_pod(p, c, &r, &out, &e) != 1)
+			return -1;
+		us[i] = now_us() - before;
+	}
+	qsort(us, calls, sizeof us[0], by_value);
+	printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[calls / 2], us[calls * 99 / 100]);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t nodes, cards, want, calls;
+	const struct fgd_weights weights = fgd_default_weights();
+	hm_auto(cluster) *c = cluster_new(1);
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &weights);
+	hm_auto(placer) *p = placer_new("fgd", "topology-aware");
+
+	if (argc != 5 || !num_u64_str(argv[1], 1000000, &nodes) || !num_u64_str(argv[2], MAX_CARDS, &cards) ||
+	    !num_u64_str(argv[3], cards, &want) || !num_u64_str(argv[4], MAX_CALLS, &calls) || calls == 0 ||
+	    want == 0) {
+		fprintf(stderr, "usage: topology_bench NODES CARDS WANT CALLS\n");
+		return 2;
+	}
+	for (uint64_t i = 0; i < nodes; i++)
+		if (add_node(c, i, cards) < 0)
+			return 1;
+	fgd_learn(f, &mix);
+	placer_set_policy(p, fgd_order(f));
+	return measure(c, p, want, calls) < 0;
+}
