@@ -111,7 +111,7 @@ static void check_cards(const struct node_state *n, const struct grant *g, const
 			size_t kind_count)
 {
 	struct card_hold *holds hm_auto_heap = calloc(g->count + 1, sizeof *holds);
-	size_t count = pod_use_by_card(g->shares, g->count, kinds, kind_count, false, holds);
+	size_t count = pod_use_by_card(g->shares, g->count, kinds, kind_count, holds);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct node_card *c = &n->cards[holds[i].card];
@@ -162,7 +162,7 @@ static void check_grant(const struct node_state *n, const struct pod_ask *ask, c
 		kinds[i] = ask->containers[i].kind;
 	check_shares(n, ask, g);
 	check_cards(n, g, kinds, ask->count);
-	CHECK(quota_fits(room, quota_of_shares(g->shares, g->count, kinds, ask->count, false)));
+	CHECK(quota_fits(room, quota_of_shares(g->shares, g->count, kinds, ask->count)));
 }
 
 static void fit(struct bytes *b, struct pod_ask *ask, const char *policy)

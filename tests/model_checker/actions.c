@@ -11,14 +11,11 @@ enum { LEASE_MS = 1000 };
 static void forget(struct w_pod *p)
 {
 	p->belief = W_FREE;
-	p->held_init_done = p->held_terminating = p->asked_nobody = p->told = false;
+	p->held_terminating = p->asked_nobody = p->told = false;
 }
 
-static void believe(struct w_pod *p, bool fresh)
+static void believe(struct w_pod *p)
 {
-	bool same = !fresh && p->belief != W_FREE && p->held.node == p->text.node;
-
-	p->held_init_done = p->init_done || (same && p->held_init_done);
 	p->held = p->text;
 	p->held_terminating = p->phase == W_TERMINATING;
 	p->belief = W_HELD;
@@ -32,7 +29,7 @@ static void learn_of_bare(struct w_pod *p)
 	if (p->belief == W_RESERVED)
 		forget(p);
 	if (p->belief == W_FREE && p->text.garbage)
-		believe(p, true);
+		believe(p);
 	p->told = p->belief == W_HELD;
 }
 
@@ -50,7 +47,7 @@ static void learn(struct w_pod *p, bool fresh)
 	} else if (p->text.bare) {
 		learn_of_bare(p);
 	} else {
-		believe(p, fresh);
+		believe(p);
 	}
 }
 
@@ -195,12 +192,7 @@ static void end_init(struct world *w, struct subject *s, struct w_pod *p)
 		return;
 	p->init_done = true;
 	w_say(w, "%s's init containers are done", p->name);
-	if (w_chance(w, 50)) {
-		tell(w, s, p);
-	} else if (p->belief == W_HELD) {
-		cluster_end_init(s->c, p->uid);
-		p->held_init_done = true;
-	}
+	tell(w, s, p);
 }
 
 /* A pod begins again under its name. The scheduler has seen the end of the one before. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* A pod's life as moments: in each, some of its containers run. One for each init container, with the sidecars before
- * it; the last with all sidecars and app containers. */
+ * it; the last with all sidecars and app containers. All of them may come again: when the pod's sandbox is lost. */
 static bool runs(const struct w_pod *p, int container, int moment)
 {
 	enum w_kind kind = p->asks[container].kind;
@@ -13,9 +13,9 @@ static bool runs(const struct w_pod *p, int container, int moment)
 	return container == moment ? kind == W_INIT : kind == W_SIDECAR && container < moment;
 }
 
-static bool is_moment(const struct w_pod *p, int moment, bool init_done)
+static bool is_moment(const struct w_pod *p, int moment)
 {
-	return moment == p->count || (!init_done && p->asks[moment].kind == W_INIT);
+	return moment == p->count || p->asks[moment].kind == W_INIT;
 }
 
 static void most(struct o_use *a, struct o_use b)
@@ -37,7 +37,7 @@ static struct o_use use_of_record(const struct w_pod *p, const char *uuid)
 
 	for (int m = 0; m <= p->count; m++) {
 		struct o_use now = { 0 };
-		if (!is_moment(p, m, p->held_init_done))
+		if (!is_moment(p, m))
 			continue;
 		for (int i = 0; i < p->held.count; i++) {
 			const struct w_share *s = &p->held.shares[i];
@@ -59,7 +59,7 @@ static struct o_use use_of_garbage(const struct w_pod *p, int card_memory, bool 
 
 	for (int m = 0; m <= p->count; m++) {
 		struct o_use now = { 0 };
-		if (!is_moment(p, m, p->held_init_done))
+		if (!is_moment(p, m))
 			continue;
 		for (int i = 0; i < p->count; i++) {
 			const struct w_ask *a = &p->asks[i];
@@ -75,11 +75,6 @@ static struct o_use use_of_garbage(const struct w_pod *p, int card_memory, bool 
 	return all;
 }
 
-static bool lasts(const struct w_pod *p, const struct w_share *s)
-{
-	return !p->held_init_done || p->asks[s->container].kind != W_INIT;
-}
-
 static void add_instances(const struct world *w, const struct w_pod *p, const struct w_card *c, struct o_card *out)
 {
 	const struct w_node *n = &w->nodes[p->held.node];
@@ -89,8 +84,6 @@ static void add_instances(const struct world *w, const struct w_pod *p, const st
 		bool here = strcmp(s->uuid, c->uuid) == 0, there = false;
 		for (int k = 0; k < W_CARDS; k++)
 			there |= n->cards[k].present && strcmp(s->uuid, n->cards[k].uuid) == 0;
-		if (!lasts(p, s))
-			continue;
 		if (here && c->cut && s->size > 0)
 			out->busy |= ((1U << s->size) - 1) << s->start;
 		else if (here && c->cut != (s->size > 0))
@@ -154,7 +147,7 @@ struct o_host oracle_host(const struct world *w, int node)
 		int on = p->seen_on < 0 && p->belief != W_FREE ? p->held.node : p->seen_on;
 		for (int m = 0; on == node && m <= p->count; m++) {
 			struct o_host now = { 0 };
-			for (int k = 0; k < p->count && is_moment(p, m, false); k++) {
+			for (int k = 0; k < p->count && is_moment(p, m); k++) {
 				now.cpu_milli += runs(p, k, m) ? p->asks[k].cpu_milli : 0;
 				now.mib += runs(p, k, m) ? p->asks[k].host_mib : 0;
 			}

@@ -72,7 +72,7 @@ struct w_pod {
 	struct w_record text;
 	/* As the scheduler was told, or has promised. */
 	enum w_belief belief;
-	bool held_terminating, held_init_done;
+	bool held_terminating;
 	int seen_on; /* the node that the watch said last; -1: none */
 	bool told;   /* the watch has said so, too: W_HELD is not our Binding's answer alone */
 	struct w_record held;

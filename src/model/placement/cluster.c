@@ -266,8 +266,6 @@ int cluster_hold(struct cluster *c, const struct hold *from, struct hm_err *e)
 		err = holding_new(from, &h, e);
 	if (err < 0)
 		return err;
-	if (old != NULL && old->init_done && strcmp(old->node->name, from->node) == 0)
-		h->init_done = true;
 	h->told = !is_promise(h);
 	err = enter(c, h, from, e);
 	if (err < 0) {
@@ -382,16 +380,6 @@ void cluster_release(struct cluster *c, const char *uid)
 	close_book(c, host_uses_give(c->hosts, uid, false));
 	if (h != NULL)
 		drop(c, h);
-}
-
-void cluster_end_init(struct cluster *c, const char *uid)
-{
-	struct holding *h = map_get(c->holdings, uid);
-
-	if (h == NULL || h->init_done)
-		return;
-	node_book_end_init(h->node, h);
-	charge(h);
 }
 
 void cluster_list_begins(struct cluster *c)

@@ -57,7 +57,7 @@ int cluster_take_host(struct cluster *c, const char *uid, const char *node, stru
 
 /* ---- holdings */
 
-/* The pod holds this now, whatever it held before; init containers that were done on that node stay done. -HM_EINVAL
+/* The pod holds this now, whatever it held before. -HM_EINVAL
  * (holding.h; the caller then holds it as unreadable); -HM_EEXIST for HOLD_RESERVED where the pod is bound or being
  * bound; -HM_ENOMEM. Errors change nothing. */
 int cluster_hold(struct cluster *c, const struct hold *h, struct hm_err *e) HM_MUST_USE;
@@ -83,7 +83,6 @@ void cluster_seen(struct cluster *c, const char *uid);
 
 /* The pod has nothing any more, of cards or host; harmless where it had nothing. */
 void cluster_release(struct cluster *c, const char *uid);
-void cluster_end_init(struct cluster *c, const char *uid);
 
 /* Around a list of all pods, each of which is told by cluster_hold or cluster_seen, now or before: what
  * cluster_bound said before the list began and nobody has told of since was gone before the list. It is released; how

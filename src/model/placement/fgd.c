@@ -357,7 +357,7 @@ static int sum_grant(struct fgd *f, const struct grant *grant, size_t *count, st
 		return hm_err_set(e, HM_ENOMEM, "cards of a pod: no memory");
 	for (size_t i = 0; i < f->ask->count; i++)
 		f->kinds_of[i] = f->ask->containers[i].kind;
-	*count = pod_use_by_card(grant->shares, grant->count, f->kinds_of, f->ask->count, false, f->holds);
+	*count = pod_use_by_card(grant->shares, grant->count, f->kinds_of, f->ask->count, f->holds);
 	return 0;
 }
 

@@ -99,7 +99,6 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 	n->state = h->state;
 	n->priority = h->priority;
 	n->expires_ms = h->expires_ms;
-	n->init_done = h->init_done;
 	n->unreadable = h->unreadable;
 	n->container_count = (uint32_t)h->ask_count;
 	if (h->unreadable) {
@@ -128,8 +127,8 @@ const char *holding_profile(const struct holding *h, const struct card_share *s)
 struct quota_amount holding_amount(const struct holding *h, int32_t card_mib)
 {
 	if (h->unreadable)
-		return quota_of_asks(h->asks, h->container_count, card_mib, h->init_done);
-	return quota_of_shares(h->shares, h->share_count, h->kinds, h->kind_count, h->init_done);
+		return quota_of_asks(h->asks, h->container_count, card_mib);
+	return quota_of_shares(h->shares, h->share_count, h->kinds, h->kind_count);
 }
 
 struct card_use holding_most(const struct holding *h, int32_t card_mib)
@@ -142,5 +141,5 @@ struct card_use holding_most(const struct holding *h, int32_t card_mib)
 			pod_sum_add(&sum, a->kind == ASK_INIT,
 				    (struct card_use) { 1, card_ask_memory(a, card_mib), a->cores });
 	}
-	return pod_sum_total(&sum, h->init_done);
+	return pod_sum_total(&sum);
 }

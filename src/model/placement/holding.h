@@ -36,7 +36,6 @@ struct hold {
 	const char *uid, *name_space, *name, *node;
 	enum hold_state state;
 	uint64_t expires_ms; /* of HOLD_RESERVED */
-	bool init_done;      /* its init containers (not sidecars) have ended for good */
 	/* What it holds cannot be known (a text without signature, or that cannot be read): it counts on each card of
 	 * its node as the most that the asks let it hold there, and `shares` is not looked at. */
 	bool unreadable;
@@ -62,7 +61,7 @@ struct holding {
 	const char *uid, *name;
 	enum hold_state state;
 	int32_t priority;
-	bool init_done, unreadable, applied;
+	bool unreadable, applied;
 	bool told; /* the watch says that it is bound, not only we do */
 	uint32_t share_count, kind_count;
 	uint32_t container_count; /* of the pod, those without a share too */

@@ -46,11 +46,6 @@ static void block_cut_cards(struct node_state *n, bool take)
 			block(n, i, take);
 }
 
-static bool counts(const struct holding *h, const struct card_share *s)
-{
-	return !h->init_done || s->container >= h->kind_count || h->kinds[s->container] != ASK_INIT;
-}
-
 /* The MIG side of one share. */
 static int count_instance(struct node_book *b, const struct card_share *s, bool take, struct hm_err *e)
 {
@@ -93,13 +88,12 @@ static void count_unreadable(struct node_state *n, const struct holding *h, bool
 static void give(struct node_book *b, struct holding *h, size_t instances)
 {
 	for (size_t i = 0; i < instances; i++)
-		if (counts(h, &h->shares[i]))
-			(void)!count_instance(b, &h->shares[i], false, NULL);
+		(void)!count_instance(b, &h->shares[i], false, NULL);
 }
 
 static void count_shares(struct node_book *b, struct holding *h, bool take)
 {
-	size_t n = pod_use_by_card(h->shares, h->share_count, h->kinds, h->kind_count, h->init_done, b->scratch);
+	size_t n = pod_use_by_card(h->shares, h->share_count, h->kinds, h->kind_count, b->scratch);
 
 	for (size_t i = 0; i < n; i++) {
 		int card = b->cards[b->scratch[i].card].card;
@@ -114,7 +108,7 @@ static int apply(struct node_book *b, struct holding *h, struct hm_err *e)
 	if (b->state == NULL)
 		return 0;
 	for (size_t i = 0; i < h->share_count; i++) {
-		int err = counts(h, &h->shares[i]) ? count_instance(b, &h->shares[i], true, e) : 0;
+		int err = count_instance(b, &h->shares[i], true, e);
 		if (err < 0) {
 			give(b, h, i);
 			return err;
@@ -226,16 +220,6 @@ void node_book_lift(struct node_book *b, struct holding *h)
 void node_book_put_down(struct node_book *b, struct holding *h)
 {
 	CHECK(apply(b, h, NULL) == 0);
-}
-
-void node_book_end_init(struct node_book *b, struct holding *h)
-{
-	bool counted = h->applied;
-
-	unapply(b, h);
-	h->init_done = true;
-	if (counted)
-		CHECK(apply(b, h, NULL) == 0);
 }
 
 /* ---- CPU and memory */

@@ -55,9 +55,6 @@ void node_book_remove(struct node_book *b, struct holding *h);
 void node_book_lift(struct node_book *b, struct holding *h);
 void node_book_put_down(struct node_book *b, struct holding *h);
 
-/* Init containers are done: what they alone had is free. */
-void node_book_end_init(struct node_book *b, struct holding *h);
-
 /* The node's cards, CPU and memory are these from now on (NULL: it is gone); nothing is taken of *take_state yet.
  * -HM_ENOMEM changes nothing; take_state is freed then, too. */
 int node_book_set_state(struct node_book *b, struct node_state *take_state, struct hm_err *e) HM_MUST_USE;

@@ -25,10 +25,10 @@ static inline void pod_sum_add(struct pod_sum *s, bool init, struct card_use own
 		s->running = now;
 }
 
-/* `init_done`: the init containers have ended for good and hold nothing any more. */
-static inline struct card_use pod_sum_total(const struct pod_sum *s, bool init_done)
+/* Over its whole life: init containers that are done run again when the pod's sandbox is lost. */
+static inline struct card_use pod_sum_total(const struct pod_sum *s)
 {
-	return init_done ? s->running : card_use_larger(s->peak, s->running);
+	return card_use_larger(s->peak, s->running);
 }
 
 /* What the total would be with a container more; whether it is an init container is all one. */

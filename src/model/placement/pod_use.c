@@ -10,7 +10,7 @@ static enum ask_kind kind_of(const enum ask_kind *kinds, size_t count, uint32_t 
 }
 
 struct card_use pod_use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				  size_t kind_count, bool init_done, const uint32_t *card)
+				  size_t kind_count, const uint32_t *card)
 {
 	struct pod_sum sum = { 0 };
 
@@ -23,7 +23,7 @@ struct card_use pod_use_over_life(const struct card_share *shares, size_t count,
 				own = card_use_sum(own, card_share_use(&shares[next]));
 		pod_sum_add(&sum, kind == ASK_INIT, own);
 	}
-	return pod_sum_total(&sum, init_done);
+	return pod_sum_total(&sum);
 }
 
 static int by_card(const void *a, const void *b)
@@ -34,7 +34,7 @@ static int by_card(const void *a, const void *b)
 }
 
 size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
-		       bool init_done, struct card_hold *out)
+		       struct card_hold *out)
 {
 	size_t n = 0;
 
@@ -46,7 +46,7 @@ size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum
 			seen = shares[k].card == hold.card;
 		if (seen)
 			continue;
-		hold.use = pod_use_over_life(shares, count, kinds, kind_count, init_done, &hold.card);
+		hold.use = pod_use_over_life(shares, count, kinds, kind_count, &hold.card);
 		if (hold.use.slots > 0)
 			out[n++] = hold;
 	}

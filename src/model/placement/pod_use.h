@@ -29,9 +29,9 @@ static inline struct card_use card_share_use(const struct card_share *s)
 }
 
 /* Of all cards, or of one where `card` is not NULL. shares in the order of containers; kinds[i] is container i's, what
- * is beyond kind_count counts as an app container. init_done: plain init containers have ended and hold nothing. */
+ * is beyond kind_count counts as an app container. */
 struct card_use pod_use_over_life(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				  size_t kind_count, bool init_done, const uint32_t *card);
+				  size_t kind_count, const uint32_t *card);
 
 struct card_hold {
 	uint32_t card;
@@ -40,6 +40,6 @@ struct card_hold {
 
 /* The same for each card. out has room for `count`, comes in order of cards. Returns how many. */
 size_t pod_use_by_card(const struct card_share *shares, size_t count, const enum ask_kind *kinds, size_t kind_count,
-		       bool init_done, struct card_hold *out);
+		       struct card_hold *out);
 
 #endif

@@ -171,9 +171,9 @@ struct quota_amount quotas_room(const struct quotas *q, const char *name_space)
 }
 
 struct quota_amount quota_of_shares(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				    size_t kind_count, bool init_done)
+				    size_t kind_count)
 {
-	struct card_use all = pod_use_over_life(shares, count, kinds, kind_count, init_done, NULL);
+	struct card_use all = pod_use_over_life(shares, count, kinds, kind_count, NULL);
 
 	return (struct quota_amount) { all.memory_mib, all.cores };
 }
@@ -184,7 +184,7 @@ static int64_t times(uint32_t count, int64_t amount)
 	return HM_MIN(count * amount, (int64_t)1 << 48);
 }
 
-struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int32_t card_mib, bool init_done)
+struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int32_t card_mib)
 {
 	struct pod_sum sum = { 0 };
 	struct card_use all;
@@ -195,7 +195,7 @@ struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int
 			    (struct card_use) { a->count, times(a->count, card_ask_memory(a, card_mib)),
 						times(a->count, a->cores) });
 	}
-	all = pod_sum_total(&sum, init_done);
+	all = pod_sum_total(&sum);
 	return (struct quota_amount) { all.memory_mib, all.cores };
 }
 

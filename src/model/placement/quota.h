@@ -52,10 +52,10 @@ static inline bool quota_fits(struct quota_amount room, struct quota_amount aske
 }
 
 /* What a pod counts for, from what it holds (shares in order of containers, kinds as in pod_use.h) and from what it
- * asks for, where percentages are of a card of card_mib. init_done: its init containers have ended for good. */
+ * asks for, where percentages are of a card of card_mib. */
 struct quota_amount quota_of_shares(const struct card_share *shares, size_t count, const enum ask_kind *kinds,
-				    size_t kind_count, bool init_done);
-struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int32_t card_mib, bool init_done);
+				    size_t kind_count);
+struct quota_amount quota_of_asks(const struct card_ask *asks, size_t count, int32_t card_mib);
 
 /* The namespace's book, for those who hold something in it; lives until it is closed as often as it was opened. NULL
  * where memory is short. */

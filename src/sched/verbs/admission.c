@@ -43,7 +43,7 @@ static bool quota_says(void *arg, const char *name_space, const struct card_ask 
 	if (cluster == NULL)
 		return true;
 	room = quotas_room(cluster_quotas(cluster), name_space);
-	asked = quota_of_asks(asks, count, cluster_extremes(cluster).least_memory_mib, false);
+	asked = quota_of_asks(asks, count, cluster_extremes(cluster).least_memory_mib);
 	if (quota_fits(room, asked))
 		return true;
 	say_amounts(&asked, &room, why, why_bytes);

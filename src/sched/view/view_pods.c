@@ -76,7 +76,6 @@ static int hold_the_most(struct view *v, const struct holding *h, const struct v
 				   .name = h->name,
 				   .node = cluster_holding_node(h),
 				   .state = h->state,
-				   .init_done = h->init_done,
 				   .unreadable = true,
 				   .asks = c->asks,
 				   .ask_count = c->ask_count };

@@ -27,7 +27,7 @@ static bool quota_says(void *arg, const char *name_space, const struct card_ask 
 	struct answerer *a = arg;
 
 	(void)why, (void)why_bytes;
-	return quota_fits(quotas_room(a->quotas, name_space), quota_of_asks(asks, count, 0, false));
+	return quota_fits(quotas_room(a->quotas, name_space), quota_of_asks(asks, count, 0));
 }
 
 static int64_t amount(const struct cJSON *of, const char *key, int64_t absent)

@@ -97,7 +97,7 @@ static void holdings_come_and_go(void **state)
 
 /* The reference's example of what a pod with an init container counts for (hami-scheduler 5.7); the namespace is
  * charged as Kubernetes sums up. */
-static void init_containers_are_released_once(void **state)
+static void init_containers_count_by_their_peak(void **state)
 {
 	hm_auto(cluster) *c = two_nodes();
 	static const struct card_ask asks[] = { { .kind = ASK_INIT }, { .kind = ASK_APP }, { .kind = ASK_APP } };
@@ -112,16 +112,8 @@ static void init_containers_are_released_once(void **state)
 	assert_int_equal(hold(c, "a", "n1", HOLD_BOUND, shares, 4, asks, 3), 0);
 	expect_used(c, "n1", "2/8000/40 1/2000/10");
 	expect_held(c, 9000, 50);
-	cluster_end_init(c, "a");
-	expect_used(c, "n1", "2/7000/40 1/2000/10");
-	expect_held(c, 9000, 50);
-	cluster_end_init(c, "a");
-	assert_int_equal(hold(c, "a", "n1", HOLD_BOUND, shares, 4, asks, 3), 0);
-	expect_used(c, "n1", "2/7000/40 1/2000/10");
 	assert_int_equal(hold(c, "a", "n2", HOLD_BOUND, shares, 4, asks, 3), 0);
 	assert_true(cluster_holding_waits(cluster_find(c, "a")));
-	assert_false(cluster_find(c, "a")->init_done);
-	cluster_end_init(c, "never");
 }
 
 static void only_init_then_nothing(void **state)
@@ -133,9 +125,6 @@ static void only_init_then_nothing(void **state)
 	assert_int_equal(hold(c, "a", "n2", HOLD_BOUND, shares, 1, init_app, 2), 0);
 	expect_used(c, "n2", "1/8000/50");
 	expect_held(c, 8000, 50);
-	cluster_end_init(c, "a");
-	expect_used(c, "n2", "0/0/0");
-	expect_held(c, 0, 0);
 	cluster_release(c, "a");
 }
 
@@ -310,11 +299,9 @@ static void unreadable_counts_as_the_most_on_each_card(void **state)
 	put_node(c, &(struct made_node) { "n1", 2, 10, 80000, 100, NULL });
 	expect_used(c, "n1", "2/41000/100 2/41000/100");
 	expect_held(c, 42000, 100);
-	cluster_end_init(c, "a");
-	expect_used(c, "n1", "2/41000/30 2/41000/30");
 	put_node(c, &(struct made_node) { "n1", 1, 10, 20000, 100, "mig" });
-	expect_used(c, "n1", "2/11000/30!1");
-	expect_held(c, 12000, 60);
+	expect_used(c, "n1", "2/30000/100!1");
+	expect_held(c, 30000, 100);
 	hold_one(c, "a", "n1", HOLD_BOUND, "n1-9", 1, 0); /* it can be read now */
 	expect_used(c, "n1", "0/0/0");
 	hold_unreadable(c, "b", "n1", &asks[2], 1);
@@ -341,10 +328,8 @@ static void instances_occupy_their_slices(void **state)
 	assert_int_equal(hold(c, "b", "n1", HOLD_RESERVED, &third, 1, &app, 1), 0);
 	assert_int_equal(busy(c, "n1", 0), 0x3f);
 	expect_used(c, "n1", "2/19712/56");
-	cluster_end_init(c, "a");
-	assert_int_equal(busy(c, "n1", 0), 0x3c);
 	cluster_expire(c, 1000);
-	assert_int_equal(busy(c, "n1", 0), 0x0c);
+	assert_int_equal(busy(c, "n1", 0), 0x0f);
 	cluster_release(c, "a");
 	assert_int_equal(busy(c, "n1", 0), 0);
 	expect_used(c, "n1", "0/0/0");
@@ -599,7 +584,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(too_many_shares),
 		cmocka_unit_test(holdings_come_and_go),
-		cmocka_unit_test(init_containers_are_released_once),
+		cmocka_unit_test(init_containers_count_by_their_peak),
 		cmocka_unit_test(only_init_then_nothing),
 		cmocka_unit_test(a_promise_ends_in_one_of_four_ways),
 		cmocka_unit_test(a_reservation_made_again_has_its_new_time),
