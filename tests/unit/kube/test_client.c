@@ -183,7 +183,9 @@ static void once_is_now_or_not_at_all(void **state)
 {
 	struct kube_client_options slow = { .per_second = 100, .burst = 1 };
 	struct kube_events_of_call events = { .done = on_done };
-	struct kube_request r = { .verb = KUBE_POST, .path = "/x", .content_type = KUBE_JSON, .once = true };
+	struct kube_request r = {
+		.verb = KUBE_POST, .path = "/x", .content_type = KUBE_JSON, .body = "{}", .n = 2, .once = true
+	};
 	auto_world w = { 0 };
 	struct hm_err e;
 
