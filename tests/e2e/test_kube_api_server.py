@@ -181,6 +181,21 @@ def test_binding(cluster):
     assert pod["metadata"]["annotations"].items() >= {"a": "b", "hami.io/x": 'GPU-1,"y"'}.items()
 
 
+def test_a_binding_is_given_up_when_we_say(cluster):
+    """?timeout=: the server itself ends what it does not get done by then, here with an etcd that stands still."""
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": "default"},
+                   "spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "none"}]}})
+    etcd = int((CLUSTER / "run/etcd.pid").read_text())
+    os.kill(etcd, signal.SIGSTOP)
+    try:
+        answer = cluster.ask("post", "/api/v1/namespaces/default/pods/late/binding?timeout=300ms", json.dumps(
+            {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "late"}, "target": {"kind": "Node", "name": "n1"}}))
+    finally:
+        os.kill(etcd, signal.SIGCONT)
+    assert (answer["http"], answer["reason"]) == (504, "Timeout"), answer
+
+
 def test_events(cluster):
     tool = cluster.tool("--for-ms=3000", "event", "default", "here", "uid-1", "6", "2")
     assert tool.end()["sent"] == 2
