@@ -64,7 +64,7 @@ struct fgd_weights fgd_default_weights(void)
 		.fragment = 700,
 		.copies = 345,
 		.balance = 700,
-		.empty = -15000,
+		.empty = -10714,
 		.step = 36,
 		.blind_step = 500,
 	};
