@@ -87,7 +87,8 @@ static int hold_the_most(struct view *v, const struct holding *h, const struct v
  * come, and not talked of. */
 static int take_hold(struct view *v, const struct kube_object *o, uint64_t print, struct hm_err *e)
 {
-	const struct pod_trust trust = { v->config.trust.keys, v->config.trust.warn, v->verify != NULL && !v->told };
+	const struct pod_trust trust = { v->config.trust.keys, v->config.trust.warn,
+					 v->verify != NULL && !v->parts[VIEW_PODS].synced };
 	hm_auto_pod_hold h = { 0 };
 	int err = pod_hold_read(o->tree, &v->config.pods, &trust, &h, e);
 	bool first = map_get(v->pods, o->uid) == NULL;

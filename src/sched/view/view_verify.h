@@ -32,7 +32,7 @@ HM_DEFINE_AUTO(view_verify, view_verify_free);
 
 /* h->check is to be checked, and the pod believed meanwhile. h->check is taken over, on success alone. -HM_ENOMEM. */
 int view_verify_add(struct view_verify *v, struct pod_hold *h, uint64_t print, struct hm_err *e) HM_MUST_USE;
-/* No more come soon: do not wait for a batch to be full. */
+/* No more come: do not wait for a batch to be full. */
 void view_verify_flush(struct view_verify *v);
 bool view_verify_is_idle(const struct view_verify *v);
 
