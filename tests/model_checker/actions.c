@@ -90,6 +90,19 @@ static void filter(struct world *w, struct subject *s, struct w_pod *p)
 	}
 }
 
+/* A pod that was refused may be worth others; it is a question alone. */
+static void preempt(struct world *w, struct subject *s, struct w_pod *p)
+{
+	struct w_pod *victims[W_PODS];
+	int node = (int)w_roll(w, W_NODES), count;
+
+	if (p->phase != W_PENDING || p->belief != W_FREE)
+		return;
+	count = subject_preempt(w, s, p, node, victims);
+	w_say(w, "%s: %d would have to go from %s", p->name, count, w->nodes[node].name);
+	oracle_check_victims(w, p, node, victims, count);
+}
+
 /* The API server's side of a Binding. */
 static bool api_binds(struct world *w, struct w_pod *p)
 {
@@ -351,8 +364,8 @@ void settle(struct world *w, struct subject *s)
 void act(struct world *w, struct subject *s)
 {
 	static void (*const of_pods[])(struct world *, struct subject *, struct w_pod *) = {
-		filter, filter,  filter,   filter,  filter,     bind,       bind,  bind,  bind,  tell,
-		tell,   resolve, end_init, end_pod, delete_pod, delete_pod, renew, renew, renew,
+		preempt, preempt, filter,  filter,   filter,  filter,     filter,     bind,  bind,  bind,  bind,
+		tell,    tell,    resolve, end_init, end_pod, delete_pod, delete_pod, renew, renew, renew,
 	};
 	struct w_pod *p = &w->pods[w_roll(w, W_PODS)];
 

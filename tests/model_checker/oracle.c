@@ -256,15 +256,79 @@ static bool card_has_room(const struct world *w, int node, int card, const struc
 	return o.use.memory + memory_of(a, c->memory) <= c->memory && o.use.cores + a->cores <= c->cores;
 }
 
+static bool is_simple(const struct world *w, const struct w_pod *p)
+{
+	for (int i = 0; i < W_QUOTAS; i++)
+		if (w->quotas[p->space][i].set)
+			return false;
+	return p->count == 1 && p->numa_bind == NULL &&
+	       (p->card_policy == NULL || strcmp(p->card_policy, "mutex") != 0);
+}
+
+static bool node_has_room(const struct world *w, const struct w_pod *p, int node)
+{
+	int room = 0;
+
+	for (int c = 0; c < W_CARDS; c++)
+		room += card_has_room(w, node, c, &p->asks[0]);
+	return w->nodes[node].present && room >= p->asks[0].count;
+}
+
+static bool may_go(const struct w_pod *p, const struct w_pod *holder, int node)
+{
+	return holder->belief == W_HELD && holder->held.node == node && !holder->held_terminating &&
+	       holder->priority < p->priority;
+}
+
+/* As if those were gone: who is being deleted, and victims, or all who may go. */
+static bool room_without(const struct world *w, const struct w_pod *p, int node, struct w_pod *const *victims,
+			 int count, const struct w_pod *but)
+{
+	static struct world without; /* too large for the stack, and looked at only */
+
+	without = *w;
+	for (int i = 0; i < W_PODS; i++) {
+		struct w_pod *it = &without.pods[i];
+		bool goes = it->belief == W_HELD && it->held_terminating;
+		for (int k = 0; k < count; k++)
+			goes |= victims[k] == &w->pods[i] && victims[k] != but;
+		if (goes || (victims == NULL && may_go(p, it, node)))
+			it->belief = W_FREE;
+	}
+	return node_has_room(&without, p, node);
+}
+
+static bool has_cut_cards(const struct w_node *n)
+{
+	bool any = false;
+
+	for (int i = 0; i < W_CARDS; i++)
+		any |= n->cards[i].present && n->cards[i].cut;
+	return any;
+}
+
+void oracle_check_victims(struct world *w, const struct w_pod *p, int node, struct w_pod *const *victims, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!may_go(p, victims[i], node))
+			w_fail(w, "%s would have to go for %s, and may not", victims[i]->name, p->name);
+	if (!is_simple(w, p) || has_cut_cards(&w->nodes[node]))
+		return;
+	if (count < 0 && !room_without(w, p, node, victims, 0, NULL) && room_without(w, p, node, NULL, 0, NULL))
+		w_fail(w, "%s would fit on %s without others", p->name, w->nodes[node].name);
+	if (count >= 0 && !room_without(w, p, node, victims, count, NULL))
+		w_fail(w, "%s would not fit on %s without its victims", p->name, w->nodes[node].name);
+	for (int i = 0; i < count; i++)
+		if (room_without(w, p, node, victims, count, victims[i]))
+			w_fail(w, "%s could stay when %s comes", victims[i]->name, p->name);
+}
+
 void oracle_check_refusal(struct world *w, const struct w_pod *p, const bool candidates[W_NODES])
 {
 	const struct w_ask *a = &p->asks[0];
 
-	if (p->count != 1 || p->numa_bind != NULL || (p->card_policy != NULL && strcmp(p->card_policy, "mutex") == 0))
+	if (!is_simple(w, p))
 		return;
-	for (int i = 0; i < W_QUOTAS; i++)
-		if (w->quotas[p->space][i].set)
-			return;
 	for (int n = 0; n < W_NODES; n++) {
 		int room = 0;
 		for (int c = 0; c < W_CARDS; c++)

@@ -34,6 +34,10 @@ void oracle_check_promise(struct world *w, const struct w_pod *p);
 /* The pod was refused by these nodes: is there one that has what it asks for? Looks only at pods that are simple. */
 void oracle_check_refusal(struct world *w, const struct w_pod *p, const bool candidates[W_NODES]);
 
+/* These pods (count of them; negative: nobody's going would help, or nobody need go) would have to go from the node for
+ * p: may they, is it enough, and could none of them stay? The last two only of pods and nodes that are simple. */
+void oracle_check_victims(struct world *w, const struct w_pod *p, int node, struct w_pod *const *victims, int count);
+
 /* Whatever the API server knows to be bound must be held. */
 void oracle_check_belief(struct world *w);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/json.h"
+#include "model/placement/preempt.h"
 #include "model_checker/oracle.h"
 #include "sched/view/host_read.h"
 #include "sched/view/pod_hold.h"
@@ -231,6 +232,36 @@ bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bo
 	}
 	json_free(tree);
 	return placed > 0 && w->wrong.n == 0;
+}
+
+static struct w_pod *pod_of(struct world *w, const char *uid)
+{
+	for (int i = 0; i < W_PODS; i++)
+		if (strcmp(w->pods[i].uid, uid) == 0)
+			return &w->pods[i];
+	return NULL;
+}
+
+int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int node, struct w_pod *victims[W_PODS])
+{
+	struct cJSON *tree = json_of(w, p);
+	hm_auto_pod_ask ask = { 0 };
+	hm_auto(preempt) *choice = preempt_new();
+	const struct holding *const *found;
+	struct hm_err e = { 0 };
+	size_t count = 0;
+	int helps;
+
+	must(choice != NULL && pod_read_ask(tree, &rules, &ask, &e) == 0, "what a pod asks for is not read");
+	must(preempt_read(choice, s->c, &ask, "spread", &e) == 0, "a preemption");
+	helps = preempt_node(choice, w->nodes[node].name, NULL, 0, &found, &count, &e);
+	must(helps >= 0 && count <= W_PODS, "a preemption");
+	for (size_t i = 0; i < count; i++) {
+		victims[i] = pod_of(w, found[i]->uid);
+		must(victims[i] != NULL, "a victim that is no pod");
+	}
+	json_free(tree);
+	return helps > 0 ? (int)count : -1;
 }
 
 /* ---- is it as the oracle says? */

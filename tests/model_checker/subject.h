@@ -30,6 +30,10 @@ void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p);
 bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bool candidates[W_NODES],
 		   uint64_t expires_ms);
 
+/* Who would have to go from the node so that the pod fits there; how many. Negative: it would not help, or none need
+ * go. */
+int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int node, struct w_pod *victims[W_PODS]);
+
 void subject_compare(struct world *w, const struct subject *s);
 
 #endif

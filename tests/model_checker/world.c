@@ -74,6 +74,7 @@ void w_make_pod(struct world *w, struct w_pod *p)
 	snprintf(p->name, sizeof p->name, "pod-%zu", place); /* the same name again, as a StatefulSet's */
 	p->seen_on = -1;
 	p->space = (int)w_roll(w, W_SPACES);
+	p->priority = (int)w_roll(w, 4);
 	p->card_policy = W_PICK(w, cards);
 	p->node_policy = W_PICK(w, nodes);
 	p->numa_bind = w_chance(w, 10) ? "true" : NULL;
@@ -252,8 +253,8 @@ void w_write_pod(const struct w_pod *p, const struct world *w, struct str *out)
 		write_instances(p, out);
 		str_addc(out, '"');
 	}
-	str_addf(out, "}},\"spec\":{\"nodeName\":\"%s\",\"initContainers\":[",
-		 bound ? w->nodes[p->text.node].name : "");
+	str_addf(out, "}},\"spec\":{\"nodeName\":\"%s\",\"priority\":%d,\"initContainers\":[",
+		 bound ? w->nodes[p->text.node].name : "", p->priority);
 	write_containers(p, false, out);
 	str_add(out, "],\"containers\":[");
 	write_containers(p, true, out);

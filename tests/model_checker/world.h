@@ -63,7 +63,7 @@ enum w_belief { W_FREE, W_RESERVED, W_BINDING, W_HELD };
 
 struct w_pod {
 	char uid[40], name[16];
-	int space, count;
+	int space, count, priority;
 	struct w_ask asks[W_CONTAINERS];
 	const char *card_policy, *node_policy, *numa_bind; /* wishes; NULL: none */
 	/* As the API server has it. */

@@ -310,6 +310,7 @@ int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *no
 				   .node = node,
 				   .state = HOLD_RESERVED,
 				   .expires_ms = expires_ms,
+				   .priority = ask->priority,
 				   .asks = ask->containers,
 				   .ask_count = ask->count,
 				   .shares = c->scratch,
