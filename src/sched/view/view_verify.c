@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/link.h"
 #include "io/aside.h"
 
-/* Some 0.3 s of a child's work. Each child costs us some 15 ms, since what we write beside it is copied; and with one
- * at a time a core is left for the loop, of two. */
-enum { BATCH = 8000, CHILDREN = 1 };
+/* One child at a time, so that of two cores one is left to the loop. It gets all that came while the one before was at
+ * work: what we write beside a child is copied, so that each costs us some 15 ms. LEAST is 0.15 s of a child's work. */
+enum { LEAST = 4000 };
 
 struct item {
 	struct signature_check check;
@@ -21,21 +21,19 @@ struct item {
 /* What the items have of texts and asks stands in one block: pieces of the heap that outlive a page of pods would make
  * each later page slower. */
 struct batch {
-	struct link of_list; /* waiting or under way */
 	struct view_verify *of;
 	struct aside *aside;
 	struct str bytes;
-	size_t count;
-	struct item items[BATCH];
+	struct item *items;
+	size_t count, cap;
 };
 
 struct view_verify {
 	struct loop *loop;
 	struct loop_timer *turn;
 	struct view_verify_events events;
-	struct batch *open; /* NULL: none */
-	struct link waiting, running;
-	unsigned children;
+	struct batch *open, *running; /* NULL: none */
+	bool flushed;                 /* the open one need not grow */
 };
 
 static void batch_free(struct batch *b)
@@ -45,14 +43,14 @@ static void batch_free(struct batch *b)
 	for (size_t i = 0; i < b->count; i++)
 		signature_check_fini(&b->items[i].check);
 	str_fini(&b->bytes);
-	link_remove(&b->of_list);
+	free(b->items);
 	aside_free(b->aside);
 	free(b);
 }
 
 bool view_verify_is_idle(const struct view_verify *v)
 {
-	return v->open == NULL && list_empty(&v->waiting) && list_empty(&v->running);
+	return v->open == NULL && v->running == NULL;
 }
 
 static int check(const struct batch *b, size_t i, struct hm_err *e)
@@ -100,7 +98,7 @@ static void on_worked(void *arg, const uint8_t *bytes, size_t n)
 	struct view_verify *v = b->of;
 
 	b->aside = NULL;
-	v->children--;
+	v->running = NULL;
 	loop_timer_arm(v->turn, 0);
 	settle(b, bytes, n);
 }
@@ -108,30 +106,22 @@ static void on_worked(void *arg, const uint8_t *bytes, size_t n)
 static void on_turn(void *arg)
 {
 	struct view_verify *v = arg;
-	struct batch *b;
+	struct batch *b = v->open;
 	struct hm_err e;
 
-	while (v->children < CHILDREN && !list_empty(&v->waiting)) {
-		b = HM_CONTAINER(list_first(&v->waiting), struct batch, of_list);
-		link_remove(&b->of_list);
-		link_append(&v->running, &b->of_list);
-		if (aside_start(v->loop, &(struct aside_work) { work, on_worked, b }, b->count, &b->aside, &e) < 0) {
-			log_v(1, "signatures are checked in our own time", KV_ERR(&e));
-			loop_timer_arm(v->turn, 0);
-			settle(b, NULL, 0);
-			return;
-		}
-		v->children++;
+	if (v->running != NULL || b == NULL || (b->count < LEAST && !v->flushed))
+		return;
+	v->open = NULL;
+	v->running = b;
+	if (aside_start(v->loop, &(struct aside_work) { work, on_worked, b }, b->count, &b->aside, &e) < 0) {
+		log_v(1, "signatures are checked in our own time", KV_ERR(&e));
+		on_worked(b, NULL, 0);
 	}
 }
 
 void view_verify_flush(struct view_verify *v)
 {
-	struct batch *b = HM_STEAL(v->open);
-
-	if (b == NULL)
-		return;
-	link_append(&v->waiting, &b->of_list);
+	v->flushed = true;
 	loop_timer_arm(v->turn, 0);
 }
 
@@ -159,25 +149,22 @@ static size_t put(struct str *to, const void *bytes, size_t n)
 int view_verify_add(struct view_verify *v, struct pod_hold *h, uint64_t print, struct hm_err *e)
 {
 	struct batch *b = open_batch(v);
-	struct item *item = b != NULL ? &b->items[b->count] : NULL;
+	struct item *item;
 
-	if (item == NULL)
+	if (b == NULL || !array_reserve(&b->items, &b->cap, b->count + 1, sizeof b->items[0]))
 		return hm_err_set(e, HM_ENOMEM, "a signature: out of memory");
+	item = &b->items[b->count];
 	*item = (struct item) { .print = print, .ask_count = h->ask.count, .text_bytes = h->checked.n };
 	item->asks = put(&b->bytes, h->ask.containers, h->ask.count * sizeof h->ask.containers[0]);
 	item->uid = put(&b->bytes, h->hold.uid, strlen(h->hold.uid) + 1);
 	item->text = put(&b->bytes, str_text(&h->checked), h->checked.n);
-	if (str_failed(&b->bytes)) {
-		if (b->count > 0)
-			view_verify_flush(v);
-		else
-			str_clear(&b->bytes);
+	if (str_failed(&b->bytes))
 		return hm_err_set(e, HM_ENOMEM, "a signature: out of memory");
-	}
 	item->check = h->check;
 	h->check = (struct signature_check) { 0 };
-	if (++b->count == BATCH)
-		view_verify_flush(v);
+	b->count++;
+	if (v->running == NULL && (b->count >= LEAST || v->flushed))
+		loop_timer_arm(v->turn, 0);
 	return 0;
 }
 
@@ -187,8 +174,6 @@ int view_verify_new(struct loop *l, const struct view_verify_events *events, str
 
 	if (v == NULL)
 		return hm_err_set(e, HM_ENOMEM, "view: out of memory");
-	list_init(&v->waiting);
-	list_init(&v->running);
 	v->loop = l;
 	v->events = *events;
 	if (loop_timer_new(l, on_turn, v, &v->turn, e) < 0)
@@ -203,9 +188,6 @@ void view_verify_free(struct view_verify *v)
 		return;
 	loop_timer_free(v->turn);
 	batch_free(v->open);
-	LIST_FOR_EACH (&v->waiting, at)
-		batch_free(HM_CONTAINER(at, struct batch, of_list));
-	LIST_FOR_EACH (&v->running, at)
-		batch_free(HM_CONTAINER(at, struct batch, of_list));
+	batch_free(v->running);
 	free(v);
 }
