@@ -8,9 +8,9 @@
 #include "core/macros.h"
 
 enum {
-	CACHE_BITS = 17,
-	LEARN_PART = 8, /* the mix is looked at again when one pod in so many is new */
-	RECENT = 256,   /* pods that are known again */
+	CACHE_BITS = 19, /* 5,000 nodes, with the pods that come just now on any of their cards */
+	LEARN_PART = 8,  /* the mix is looked at again when one pod in so many is new */
+	RECENT = 256,    /* pods that are known again */
 	/* CPU and memory of nodes are counted in steps, rounded down: a real node has its own odd amounts, and would
 	 * share its measure with no other one, nor with itself an instant later. */
 	CPU_STEP_MILLI = 100,
@@ -34,6 +34,10 @@ struct subject {
 	const struct node_state *node; /* NULL: none */
 	size_t kind;
 	uint64_t cards_key;
+	/* Of the host with the pod on it: the same for every card. */
+	bool after_known;
+	struct host_amount after;
+	uint64_t after_key;
 };
 
 struct fgd {
@@ -55,6 +59,7 @@ struct fgd {
 	size_t holds_cap;
 	enum ask_kind *kinds_of; /* the pod's containers */
 	size_t kinds_of_cap;
+	uint64_t age; /* of the tables: a part of every key */
 	struct cached cache[1 << CACHE_BITS];
 };
 
@@ -95,6 +100,14 @@ const struct node_order *fgd_order(struct fgd *f)
 	return &f->order;
 }
 
+/* splitmix64's finish: what is added up below must look random. */
+static uint64_t scramble(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
 static void forget_tables(struct fgd *f)
 {
 	for (size_t i = 0; i < f->kind_count; i++) {
@@ -102,7 +115,7 @@ static void forget_tables(struct fgd *f)
 		free(f->kinds[i].type);
 	}
 	f->kind_count = 0;
-	memset(f->cache, 0, sizeof f->cache);
+	f->age = scramble(f->age + 1); /* what is cached is of other tables */
 }
 
 void fgd_free(struct fgd *f)
@@ -125,14 +138,6 @@ void fgd_learn(struct fgd *f, struct pod_mix *mix)
 void fgd_be_blind(struct fgd *f)
 {
 	f->blind = true;
-}
-
-/* splitmix64's finish: what is added up below must look random. */
-static uint64_t scramble(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
 }
 
 static bool came_before(struct fgd *f, const char *uid)
@@ -218,13 +223,14 @@ static uint64_t host_key(const struct node_room *room, size_t kind)
 	return scramble(key ^ ((uint64_t)room->host_mib * 0xd6e8feb86659fd93u)) + scramble(~(uint64_t)kind);
 }
 
-static int64_t measure(struct fgd *f, size_t kind, uint64_t cards_key, const struct node_room *room)
+/* Of the node at hand, with such a host and such cards. */
+static int64_t measure(struct fgd *f, uint64_t host, uint64_t cards, const struct node_room *room)
 {
-	uint64_t key = (host_key(room, kind) + cards_key) | 1; /* never that of an empty place */
+	uint64_t key = (host + cards + f->age) | 1; /* never that of an empty place */
 	struct cached *c = &f->cache[key >> (64 - CACHE_BITS)];
 
 	if (c->key != key)
-		*c = (struct cached) { key, mix_table_measure(f->kinds[kind].table, room, &f->weights) };
+		*c = (struct cached) { key, mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights) };
 	return c->measure;
 }
 
@@ -282,12 +288,21 @@ static int64_t measure_now(struct fgd *f)
 {
 	struct node_room room = room_of(f, f->at.node, 0, 0);
 
-	return measure(f, f->at.kind, f->at.cards_key, &room);
+	return measure(f, host_key(&room, f->at.kind), f->at.cards_key, &room);
 }
 
-static struct node_room room_after(const struct fgd *f, const struct node_state *n)
+static struct node_room room_after(struct fgd *f)
 {
-	return room_of(f, n, f->ask->cpu_milli, f->ask->host_mib);
+	struct subject *at = &f->at;
+	struct node_room room;
+
+	if (!at->after_known) {
+		room = room_of(f, at->node, f->ask->cpu_milli, f->ask->host_mib);
+		at->after = (struct host_amount) { room.cpu_milli, room.host_mib };
+		at->after_key = host_key(&room, at->kind);
+		at->after_known = true;
+	}
+	return (struct node_room) { f->cards, at->node->count, at->after.cpu_milli, at->after.mib };
 }
 
 /* Makes *n the node at hand. */
@@ -309,7 +324,7 @@ static int look_at(struct fgd *f, const struct node_state *n, struct hm_err *e)
 		f->cards[i] = card_free_milli(&n->cards[i], &n->used[i]);
 		key += card_key(f->cards[i]);
 	}
-	f->at = (struct subject) { n, kind, key };
+	f->at = (struct subject) { .node = n, .kind = kind, .cards_key = key };
 	return 0;
 }
 
@@ -342,9 +357,9 @@ static double card_rank(void *arg, const struct node_state *n, size_t card, cons
 		return 0;
 	before = f->cards[card];
 	after = milli_with(&n->cards[card], used, &more);
-	room = room_after(f, n);
+	room = room_after(f);
 	f->cards[card] = after;
-	then = measure(f, f->at.kind, f->at.cards_key - card_key(before) + card_key(after), &room);
+	then = measure(f, f->at.after_key, f->at.cards_key - card_key(before) + card_key(after), &room);
 	f->cards[card] = before;
 	return (double)then;
 }
@@ -384,7 +399,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 	if (rc != 0)
 		return rc;
 	before = measure_now(f);
-	room = room_after(f, n);
+	room = room_after(f);
 	key = f->at.cards_key;
 	for (size_t i = 0; i < count; i++) {
 		size_t card = f->holds[i].card;
@@ -393,7 +408,7 @@ int fgd_node_cost(struct fgd *f, const struct node_state *n, const struct grant 
 		f->cards[card] = milli_with(&n->cards[card], &n->used[card], &f->holds[i].use);
 		key += card_key(f->cards[card]);
 	}
-	*out = measure(f, f->at.kind, key, &room) - before;
+	*out = measure(f, f->at.after_key, key, &room) - before;
 	*out = round_to(*out, sees_host(f, n) ? f->weights.step : f->weights.blind_step);
 	f->at.node = NULL; /* its cards are those after the pod */
 	return 0;

@@ -25,6 +25,7 @@ struct group {
 	uint16_t milli;
 	uint32_t reciprocal; /* of milli: free * reciprocal >> RECIPROCAL_BITS is free / milli, for free <= 1000 */
 	size_t first, count;
+	size_t next; /* group of more cards; the milli grow up to there */
 };
 
 struct mix_table {
@@ -115,6 +116,11 @@ static void make_groups(struct mix_table *t)
 		}
 		g->count++;
 		t->weight += r->weight;
+	}
+	for (size_t i = t->group_count; i-- > 0;) {
+		bool last = i + 1 == t->group_count || t->groups[i + 1].cards != t->groups[i].cards;
+
+		t->groups[i].next = last ? i + 1 : t->groups[i + 1].next;
 	}
 }
 
@@ -224,10 +230,13 @@ int64_t mix_table_measure(const struct mix_table *t, const struct node_room *roo
 	}
 	/* All is lost but what serves a row. */
 	fragment = copies = t->weight * total;
-	for (size_t i = 0; i < t->group_count; i++) {
+	for (size_t i = 0, next; i < t->group_count; i = next) {
 		const struct group *g = &t->groups[i];
-		struct places p = g->milli > most ? (struct places) { 0 } : count_places(g, piles, count);
+		struct places p = { 0 };
 
+		next = g->milli > most ? g->next : i + 1;
+		if (g->milli <= most)
+			p = count_places(g, piles, count);
 		for (size_t k = g->first; p.copies > 0 && k < g->first + g->count; k++) {
 			const struct row *r = &t->rows[k];
 
