@@ -22,7 +22,7 @@ NODES, CALLS, NAMED = 5000, 1000, (500, 5000)
 # Of each card 1,500 to 3,000 MiB are free, but of one card of the open node.
 OPEN, OPEN_CARD, OPEN_MIB, ASKED_MIB = 1234, 5, 20000, 15000
 SEVERAL = {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "500"}
-POLICIES = {"": "binpack", "_fgd": "fgd"}
+POLICIES = {"": ["--node-scheduler-policy=binpack"], "_fgd": ["--node-scheduler-policy=fgd", "--gpu-scheduler-policy=fgd"]}
 PEER = "/healthz in the same run"
 HAMI_CPU_MS = 287  # recorded of HAMi v2.10.0: 1,000 nodes, 10,000 pods, 500 named
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -63,6 +63,8 @@ class Call:
         a_pod["metadata"]["uid"] = "fits" if kind == "fits" else f"{kind}-{number}-{named}"
         if kind == "several":
             a_pod["spec"]["containers"] = [{"name": f"c{k}", "resources": {"limits": SEVERAL}} for k in range(3)]
+        for container in a_pod["spec"]["containers"]:
+            container["resources"]["requests"] = {"cpu": "1500m", "memory": "6Gi"}
         others = [i for i in range(NODES) if i != OPEN]
         numbers = [*(random_.sample(others, named - 1) if named < NODES else others), OPEN]
         random_.shuffle(numbers)
@@ -110,10 +112,10 @@ def cpu_ms(scheduler):
 class Asked:
     """One scheduler, and what was measured of it."""
 
-    def __init__(self, context, kubeconfig, policy):
-        folder = context.folder / policy
+    def __init__(self, context, kubeconfig, name, policy):
+        folder = context.folder / f"scheduler{name}"
         folder.mkdir()
-        self.scheduler = Scheduler(context.build, folder).start(f"--kubeconfig={kubeconfig}", f"--node-scheduler-policy={policy}")
+        self.scheduler = Scheduler(context.build, folder).start(f"--kubeconfig={kubeconfig}", *policy)
         self.bare, self.p99, self.cpu, self.cpu_p99 = [], *({n: [] for n in NAMED} for _ in range(3))
 
     def round(self, random_):
@@ -143,7 +145,7 @@ def measure(context):
     random_ = random.Random(2)
     with full_cluster() as lists, contextlib.ExitStack() as ends:
         kubeconfig = write_kubeconfig(context.folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
-        asked = {suffix: Asked(context, kubeconfig, policy) for suffix, policy in POLICIES.items()}
+        asked = {suffix: Asked(context, kubeconfig, suffix, policy) for suffix, policy in POLICIES.items()}
         for it in asked.values():
             ends.callback(it.scheduler.end)
         for it in asked.values():

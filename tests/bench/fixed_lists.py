@@ -32,7 +32,8 @@ def node(i):
     tree = {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(i + 1),
                          "labels": {f"example.com/label-{k}": "some-value" for k in range(17)},
                          "annotations": {"hami.io/node-nvidia-register": json.dumps(register)}},
-            "status": {"allocatable": {"nvidia.com/gpu": str(CARDS * SLOTS)}}}
+            "status": {"allocatable": {"nvidia.com/gpu": str(CARDS * SLOTS), "cpu": f"{128000 - 7 * (i % 1000)}m",
+                                       "memory": f"{1048576 - 13 * (i % 997)}Mi"}}}
     size = padding(9000, tree)
     tree["status"]["images"] = [{"names": [f"registry.example.com/{k}:{size[:len(size) // 20]}"]} for k in range(20)]
     return tree
@@ -69,7 +70,8 @@ def holder(i, on, shares):
              "hami.io/vgpu-devices-allocated": shares} if shares else {}
     tree = {"metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i}", "resourceVersion": str(i + 1),
                          "labels": {"app": "a"}, "annotations": marks},
-            "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
+            "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": {
+                "limits": limits, "requests": {"cpu": f"{250 * (1 + i % 16)}m", "memory": f"{1 + i % 31}Gi"}}}]},
             "status": {"phase": "Running"}}
     tree["spec"]["containers"][0]["env"] = [{"name": "FILL", "value": padding(2900, tree)}]
     return tree

@@ -16,7 +16,8 @@
 enum {
 	CARDS = 8,
 	CARD_MIB = 40000,
-	HELD_MIB = 35000,
+	HELD_MIB = 33000, /* and up to */
+	HELD_MORE_MIB = 2000,
 	OPEN_EVERY = 500,
 	LISTS = 16,
 	KINDS = 3,
@@ -82,7 +83,8 @@ static int add_holders(struct cluster *c, uint64_t i)
 	name_node(node, sizeof node, i);
 	for (unsigned k = 0; k < CARDS; k++) {
 		bool open = i % OPEN_EVERY == 0 && k == CARDS - 1;
-		struct hold_share s = { .uuid = uuid, .memory_mib = open ? 1000 : HELD_MIB, .cores = 10 };
+		int32_t held = HELD_MIB + (int32_t)dice(HELD_MORE_MIB);
+		struct hold_share s = { .uuid = uuid, .memory_mib = open ? 1000 : held, .cores = 10 };
 		struct hold h = { .uid = uid,
 				  .name_space = k % 2 == 0 ? "team-a" : "team-b",
 				  .name = "trainer-0",
