@@ -223,3 +223,35 @@ def test_an_urgent_pod_evicts_who_holds_the_cards(node, narrow):
     wait_until("both are bound", 60, lambda: on_it() == {"calculates", "learns"})
     submit_one("needed", "2", 1, priorityClassName="urgent")
     wait_until("the urgent one has taken their place", 60, lambda: on_it() == {"needed"})
+
+
+@pytest.fixture
+def as_pods(node):
+    """The Deployment in place of our processes."""
+    for name in ("hami-kube-scheduler", "hami-scheduler"):
+        node.stop(name)
+    node.kubectl("delete", "mutatingwebhookconfigurations", "--all")
+    node.kubectl("-n", "kube-system", "delete", "lease", "hami-scheduler", "--ignore-not-found")
+    try:
+        node.deploy_scheduler()
+        yield wait_until("one of two leads", 60, lambda: len(node.scheduler_pods()) == 2 and node.leader(), every=0.2)
+    finally:
+        node.delete_all()
+        node.undeploy_scheduler()
+        node.start_scheduler()
+        node.install_admission("admission.yaml", lambda: becomes_ours(node))
+        node.start_kube_scheduler()
+
+
+def test_the_deployment_and_the_end_of_its_leader(node, as_pods):
+    (other,) = [p for name, p in node.scheduler_pods().items() if name != as_pods]
+    node.route_service(other)  # which answers admission although it does not lead
+    node.install_service_admission("admission.yaml", lambda: becomes_ours(node))
+    for name, mib in (("before", 3000), ("after", 5000)):
+        submit(node, name, 1, mib)
+        node.wait_phases([name], "Running", seconds=100)
+        assert inside(node, name) == node.given(name) and [m for _, m in node.given(name)] == [mib]
+        assert node.annotations(name)["hami.io/vgpu-signature"].startswith(f"v1.{KEY}.")
+        if name == "before":
+            node.api("DELETE", f"/api/v1/namespaces/kube-system/pods/{as_pods}", {"gracePeriodSeconds": 0})
+    assert node.leader() != as_pods

@@ -1,17 +1,22 @@
 """The real cluster with deploy/examples' agent, admission and scheduler, placements signed: a kube-scheduler of its own and
-hami-scheduler run as processes beside the API server, with the rights, the configuration and the flags of scheduler.yaml."""
+hami-scheduler run as processes beside the API server, with the rights, the configuration and the flags of scheduler.yaml; or
+as its Deployment says."""
 import base64
 import json
+import pathlib
+import re
+import shutil
 import signal
 import subprocess
+import tempfile
 
 import yaml
 
 from node.base import BUILD, wait_until
-from node.deployed import EXAMPLES
+from node.deployed import CONTAINERD, EXAMPLES, IMAGE
 from node.hami import ALLOCATED
 from node.hami_real import HamiDeployed
-from node.real import CLUSTER
+from node.real import CLUSTER, script
 
 PORT = 19443
 METRICS = 19395
@@ -32,6 +37,19 @@ def admission_documents(name):
         for hook in doc.get("webhooks", []):
             hook["clientConfig"] = {"url": f"https://127.0.0.1:{PORT}{hook['clientConfig']['service']['path']}", "caBundle": ca}
         yield doc
+
+
+KUBE_SCHEDULER = "localhost/kube-scheduler:1"
+
+
+def import_kube_scheduler():
+    """The cluster's own, as registry.k8s.io's image has it: one static program."""
+    with tempfile.TemporaryDirectory() as tmp:
+        root = pathlib.Path(tmp) / "root/usr/local/bin"
+        root.mkdir(parents=True)
+        shutil.copy2(CLUSTER / "bin/kube-scheduler", root)
+        script("mkimage.sh", f"{tmp}/root", KUBE_SCHEDULER, f"{tmp}/image.tar", "[]", '["PATH=/usr/local/bin"]')
+        script("in", "ctr", "images", "import", f"{tmp}/image.tar", env=CONTAINERD)
 
 
 class ScheduledNode(HamiDeployed):
@@ -120,6 +138,53 @@ class ScheduledNode(HamiDeployed):
         """known(): the API server obeys it; it may take a moment."""
         self.apply(admission_documents(name))
         wait_until("the API server asks the webhook", 60, known, every=0.2)
+
+    # --- as pods ------------------------------------------------------------------------------------------------------
+    def deploy_scheduler(self):
+        """By docs/scheduler.md's own steps, with the manifests as they stand but for the images' names. Two pods, ready."""
+        import_kube_scheduler()
+        crt, key = (str(self.folder / name) for name in ("tls.crt", "tls.key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-keyout", key, "-out", crt,
+                        "-subj", "/CN=hami-scheduler", "-addext", "subjectAltName=DNS:hami-scheduler.kube-system.svc,IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        self.kubectl("-n", "kube-system", "create", "secret", "tls", "hami-scheduler-tls", f"--cert={crt}", f"--key={key}")
+        self.kubectl("-n", "kube-system", "create", "secret", "generic", "hami-signature-keys", f"--from-file={self.folder}/keys/{KEY}")
+        docs = [d for d in yaml.safe_load_all((EXAMPLES / "scheduler.yaml").read_text()) if d["kind"] in ("Deployment", "Service")]
+        for container in [c for d in docs if d["kind"] == "Deployment" for c in d["spec"]["template"]["spec"]["containers"]]:
+            container.update(image=KUBE_SCHEDULER if container["name"] == "kube-scheduler" else IMAGE, imagePullPolicy="Never")
+        self.apply(docs)
+        self.kubectl("-n", "kube-system", "rollout", "status", "deployment/hami-scheduler", "--timeout=100s")
+
+    def scheduler_pods(self):
+        """Those that are ready: {name: pod}."""
+        query = "labelSelector=app.kubernetes.io%2Fcomponent%3Dhami-scheduler"
+        items = self.api("GET", f"/api/v1/namespaces/kube-system/pods?{query}")["items"]
+        return {p["metadata"]["name"]: p for p in items if "deletionTimestamp" not in p["metadata"] and
+                all(c["ready"] for c in p["status"].get("containerStatuses", [{"ready": False}]))}
+
+    def leader(self):
+        """The name of the pod that places pods; None while there is none."""
+        pods = self.scheduler_pods()
+        return next((n for n, p in pods.items() if p["metadata"]["labels"].get("hami.io/scheduler-role") == "leader"), None)
+
+    def route_service(self, pod):
+        """Its Service leads to this pod, as kube-proxy would have it."""
+        address = self.api("GET", "/api/v1/namespaces/kube-system/services/hami-scheduler")["spec"]["clusterIP"]
+        init = (CLUSTER / "run/init.pid").read_text().strip()
+        for chain in ("PREROUTING", "OUTPUT"):
+            subprocess.run(["nsenter", "-t", init, "-n", "iptables", "-t", "nat", "-I", chain, "-d", address, "-p", "tcp", "--dport", "443",
+                            "-j", "DNAT", "--to-destination", f"{pod['status']['podIP']}:9443"], check=True)
+
+    def install_service_admission(self, name, known):
+        ca = base64.b64encode((self.folder / "tls.crt").read_bytes()).decode()
+        text = (EXAMPLES / name).read_text()
+        assert "# caBundle: " in text
+        self.kubectl("apply", "-f", "-", text_in=re.sub(r"# caBundle: .*", f"caBundle: {ca}", text))
+        wait_until("the API server asks the webhook", 60, known, every=0.2)
+
+    def undeploy_scheduler(self):
+        self.kubectl("-n", "kube-system", "delete", "deployment/hami-scheduler", "service/hami-scheduler", "secret/hami-scheduler-tls",
+                     "secret/hami-signature-keys", "lease/hami-scheduler", "--ignore-not-found", "--wait=true")
 
     # --- what they did ------------------------------------------------------------------------------------------------
     def audited(self):
