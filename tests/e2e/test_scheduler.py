@@ -168,11 +168,11 @@ def test_a_thousand_nodes_and_a_scheduler_that_is_killed(node, thousand):
         return [p for p in node.api("GET", PODS)["items"] if p["metadata"]["name"] in asked and p["spec"].get("nodeName")]
 
     submit_some(names[:100])
-    wait_until("some are bound", 60, lambda: len(bound()) >= 40)
+    wait_until("some are bound", 180, lambda: len(bound()) >= 40)
     node.stop("hami-scheduler", signal.SIGKILL)
     node.start_scheduler()
     submit_some(names[100:])
-    wait_until("200 pods are bound", 120, lambda: len(bound()) == len(names), every=0.5)
+    wait_until("200 pods are bound", 180, lambda: len(bound()) == len(names), every=0.5)
 
     pods = bound()
     for pod in pods:
