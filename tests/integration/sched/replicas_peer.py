@@ -72,12 +72,12 @@ class CountingApi(ApiServer):
         super().__init__()
 
     def answer(self, h):
-        if is_binding(h) and self.dice.random() < 0.3:
-            time.sleep(0.2 * self.dice.random())
-        if is_binding(h) and self.dice.random() < 0.05:
+        if not is_binding(h):
+            super().answer(h)
+        elif self.dice.random() < 0.05:
             slow(h, self.dice.random(), self.dice.uniform(1, 4))
         else:
-            super().answer(h)
+            slow(h, 0, 0.2 * self.dice.random() if self.dice.random() < 0.3 else 0)
 
     def before_telling(self, plural):
         if plural == "pods" and self.dice.random() < 0.1:

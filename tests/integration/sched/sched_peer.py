@@ -29,11 +29,14 @@ def slow(h, late, work):
     """A change that gets here when this part of its time is over, is then worked on for so many seconds, and given up as the
     real server does when ?timeout= is over. Whoever sent it may be gone long since."""
     limit = int(h.request_seen.query["timeout"].removesuffix("ms")) / 1000
-    time.sleep(late * limit + min(limit, work))
-    if work > limit:
-        h.json(504, status_tree(504, "Timeout", "request did not complete within the allotted timeout"))
-    else:
-        ApiServer.answer(h.server.api, h)
+    time.sleep(late * limit)
+    begun = time.monotonic()
+    time.sleep(min(limit, work))
+    with h.server.api.lock:
+        done = time.monotonic() - begun < limit
+        code, tree = h.server.api.change(h.request_seen, *h.server.api.split(h.request_seen.path)) if done else (
+            504, status_tree(504, "Timeout", "request did not complete within the allotted timeout"))
+    h.json(code, tree)
 
 
 class Authority:
