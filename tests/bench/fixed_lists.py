@@ -71,7 +71,7 @@ def holder(i, on, shares):
     tree = {"metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i}", "resourceVersion": str(i + 1),
                          "labels": {"app": "a"}, "annotations": marks},
             "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": {
-                "limits": limits, "requests": {"cpu": f"{250 * (1 + i % 16)}m", "memory": f"{1 + i % 31}Gi"}}}]},
+                "limits": limits, "requests": {"cpu": f"{500 * (1 + i % 8)}m", "memory": f"{2 * (1 + i % 8)}Gi"}}}]},
             "status": {"phase": "Running"}}
     tree["spec"]["containers"][0]["env"] = [{"name": "FILL", "value": padding(2900, tree)}]
     return tree
