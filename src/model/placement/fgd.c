@@ -8,6 +8,7 @@
 #include "core/macros.h"
 
 enum {
+	BLOCK_BITS = 6,
 	CACHE_BITS = 19, /* 5,000 nodes, with the pods that come just now on any of their cards */
 	LEARN_PART = 8,  /* the mix is looked at again when one pod in so many is new */
 	RECENT = 256,    /* pods that are known again */
@@ -194,6 +195,14 @@ static void came(void *arg, const struct pod_ask *ask)
 	fgd_see(arg, ask);
 }
 
+/* Asked for each card of each node: 32 bits are divided in half the time of 64. */
+static int64_t milli_of(int64_t free, int64_t all)
+{
+	if (free >= 0 && free <= UINT32_MAX / CARD_MILLI)
+		return (uint32_t)free * (uint32_t)CARD_MILLI / (uint32_t)all;
+	return free * CARD_MILLI / all;
+}
+
 uint16_t card_free_milli(const struct node_card *card, const struct card_use *used)
 {
 	int64_t milli, cores;
@@ -201,9 +210,9 @@ uint16_t card_free_milli(const struct node_card *card, const struct card_use *us
 	if (!card->nvidia || !card->healthy || card->cordoned || card->blocked > 0 || card->mig ||
 	    card->memory_mib <= 0 || used->slots >= card->count)
 		return 0;
-	milli = (card->memory_mib - used->memory_mib) * CARD_MILLI / card->memory_mib;
+	milli = milli_of(card->memory_mib - used->memory_mib, card->memory_mib);
 	if (card->cores > 0) {
-		cores = (card->cores - used->cores) * CARD_MILLI / card->cores;
+		cores = milli_of(card->cores - used->cores, card->cores);
 		milli = HM_MIN(milli, cores);
 	}
 	milli = HM_MAX(milli, 0);
@@ -227,7 +236,9 @@ static uint64_t host_key(const struct node_room *room, size_t kind)
 static int64_t measure(struct fgd *f, uint64_t host, uint64_t cards, const struct node_room *room)
 {
 	uint64_t key = (host + cards + f->age) | 1; /* never that of an empty place */
-	struct cached *c = &f->cache[key >> (64 - CACHE_BITS)];
+	/* Those of a node lie side by side: it is asked about card by card. */
+	uint64_t block = (host + f->age) >> (64 - CACHE_BITS + BLOCK_BITS), place = cards >> (64 - BLOCK_BITS);
+	struct cached *c = &f->cache[block << BLOCK_BITS | place];
 
 	if (c->key != key)
 		*c = (struct cached) { key, mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights) };
