@@ -1,4 +1,5 @@
 """src/kube against a real kube-apiserver: etcd and the API server alone, no kubelet."""
+import contextlib
 import json
 import os
 import pathlib
@@ -61,8 +62,17 @@ class Cluster:
         (answer,) = tool.answers()
         return answer
 
-    def api_server_pid(self):
-        return int((CLUSTER / "run/kube-apiserver.pid").read_text())
+
+@contextlib.contextmanager
+def stopped(component):
+    pid = int((CLUSTER / f"run/{component}.pid").read_text())
+    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        os.kill(parent, signal.SIGCONT)  # nsenter stops with its child, and would not reap it
 
 
 @pytest.fixture(scope="module")
@@ -186,13 +196,9 @@ def test_a_binding_is_given_up_when_we_say(cluster):
     cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
     cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": "default"},
                    "spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "none"}]}})
-    etcd = int((CLUSTER / "run/etcd.pid").read_text())
-    os.kill(etcd, signal.SIGSTOP)
-    try:
+    with stopped("etcd"):
         answer = cluster.ask("post", "/api/v1/namespaces/default/pods/late/binding?timeout=300ms", json.dumps(
             {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "late"}, "target": {"kind": "Node", "name": "n1"}}))
-    finally:
-        os.kill(etcd, signal.SIGCONT)
     assert (answer["http"], answer["reason"]) == (504, "Timeout"), answer
 
 
@@ -219,14 +225,8 @@ def test_an_api_server_that_hangs(cluster):
     """Stopped: TCP stands, nobody answers, on an HTTP/2 connection that the watch and all else share."""
     tool = cluster.tool("--stall-ms=1500", "--request-ms=1500", "--connect-ms=1500", "watch", "/api/v1/nodes")
     tool.wait_told("synced")
-    pid = cluster.api_server_pid()
-    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped("kube-apiserver"):
         wait_until("it is noticed", 30, lambda: any("cannot be followed" in x for x in tool.errors))
-    finally:
-        os.kill(pid, signal.SIGCONT)
-        os.kill(parent, signal.SIGCONT)  # nsenter stops with its child, and would not reap it
     annotate(cluster, "n1", f"hung {time.monotonic()}")
     text = json.loads(cluster.kubectl("get", "node", "n1", "-o", "json"))["metadata"]["annotations"]["example.com/text"]
     tool.wait(lambda x: x.get("annotations", {}).get("example.com/text") == text, 60)
