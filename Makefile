@@ -39,7 +39,7 @@ bench: ## the figures, into build/bench.json; pictures of shares, into build/ben
 	@tools/build release
 	@/usr/bin/python3 tests/bench/run_bench.py
 
-placement: ## writes the table and the pictures of docs/placement.md anew (HAMI_TRACES=folder; some 20 minutes)
+placement: ## writes the table and the pictures of docs/placement.md anew (HAMI_TRACES=folder; some minutes)
 	@tools/setup build
 	@tools/build release
 	@/usr/bin/python3 tests/bench/bench_placement.py --write
