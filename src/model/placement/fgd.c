@@ -6,11 +6,13 @@
 #include "base/array.h"
 #include "core/check.h"
 #include "core/macros.h"
+#include "model/placement/mix_mark.h"
 
 enum {
-	BLOCK_BITS = 6,
+	WAY_BITS = 2, /* of a set, which is a line of the processor's cache */
+	WAYS = 1 << WAY_BITS,
+	BLOCK_BITS = 4,  /* sets of a node */
 	CACHE_BITS = 19, /* 5,000 nodes, with the pods that come just now on any of their cards */
-	LEARN_PART = 8,  /* the mix is looked at again when one pod in so many is new */
 	RECENT = 256,    /* pods that are known again */
 	/* CPU and memory of nodes are counted in steps, rounded down: a real node has its own odd amounts, and would
 	 * share its measure with no other one, nor with itself an instant later. */
@@ -30,6 +32,11 @@ struct cached {
 	int64_t measure;
 };
 
+struct cache_set {
+	struct cached ways[WAYS]; /* the newest first */
+};
+enum { SET_BYTES = sizeof(struct cache_set), SETS = 1 << (CACHE_BITS - WAY_BITS) };
+
 /* A node as it is before the pod, and what of it the cache is asked by. */
 struct subject {
 	const struct node_state *node; /* NULL: none */
@@ -48,8 +55,7 @@ struct fgd {
 	uint64_t recent[RECENT]; /* their UIDs' hashes, a ring by hash */
 	struct fgd_weights weights;
 	bool blind;
-	uint64_t learned_at; /* mix->seen when the tables were made */
-	uint64_t learned_total;
+	struct mix_mark learned; /* when the tables were made */
 	struct kind *kinds;
 	size_t kind_count, kind_cap;
 	const struct pod_ask *ask;
@@ -61,7 +67,8 @@ struct fgd {
 	enum ask_kind *kinds_of; /* the pod's containers */
 	size_t kinds_of_cap;
 	uint64_t age; /* of the tables: a part of every key */
-	struct cached cache[1 << CACHE_BITS];
+	void *cache_memory;
+	struct cache_set *cache; /* in it, at a line's begin */
 };
 
 struct fgd_weights fgd_default_weights(void)
@@ -84,16 +91,21 @@ static double node_rank(void *arg, const struct node_state *n, const struct pod_
 
 struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights)
 {
-	struct fgd *f = calloc(1, sizeof *f);
+	hm_auto(fgd) *f = calloc(1, sizeof *f);
 
 	if (f == NULL)
 		return NULL;
+	/* calloc: what no pod needs is no page of memory. */
+	f->cache_memory = calloc(SETS + 1, sizeof f->cache[0]);
+	if (f->cache_memory == NULL)
+		return NULL;
+	f->cache = (struct cache_set *)(((uintptr_t)f->cache_memory + SET_BYTES - 1) / SET_BYTES * SET_BYTES);
 	f->order = (struct node_order) {
 		.name = "fgd", .begin = begin, .came = came, .after = node_rank, .card_rank = card_rank, .arg = f
 	};
 	f->mix = mix;
 	f->weights = *weights;
-	return f;
+	return HM_STEAL(f);
 }
 
 const struct node_order *fgd_order(struct fgd *f)
@@ -128,6 +140,7 @@ void fgd_free(struct fgd *f)
 	free(f->cards);
 	free(f->holds);
 	free(f->kinds_of);
+	free(f->cache_memory);
 	free(f);
 }
 
@@ -173,15 +186,11 @@ void fgd_sample(struct fgd *f, const struct pod_ask *ask)
 
 void fgd_begin(struct fgd *f, const struct pod_ask *ask)
 {
-	uint64_t came = f->mix->seen - f->learned_at;
-	bool given_anew = came == 0 && f->learned_total != f->mix->total;
-
 	f->ask = ask;
 	f->at.node = NULL;
-	if (given_anew || (came > 0 && came * LEARN_PART >= f->learned_total)) {
+	if (mix_mark_is_old(&f->learned, f->mix)) {
 		forget_tables(f);
-		f->learned_at = f->mix->seen;
-		f->learned_total = f->mix->total;
+		mix_mark_set(&f->learned, f->mix);
 	}
 }
 
@@ -232,17 +241,24 @@ static uint64_t host_key(const struct node_room *room, size_t kind)
 	return scramble(key ^ ((uint64_t)room->host_mib * 0xd6e8feb86659fd93u)) + scramble(~(uint64_t)kind);
 }
 
+/* Those of a node and host lie side by side: it is asked about card by card. */
+static struct cache_set *cache_block(struct fgd *f, uint64_t host)
+{
+	return &f->cache[(host + f->age) >> (64 - CACHE_BITS + WAY_BITS + BLOCK_BITS) << BLOCK_BITS];
+}
+
 /* Of the node at hand, with such a host and such cards. */
 static int64_t measure(struct fgd *f, uint64_t host, uint64_t cards, const struct node_room *room)
 {
 	uint64_t key = (host + cards + f->age) | 1; /* never that of an empty place */
-	/* Those of a node lie side by side: it is asked about card by card. */
-	uint64_t block = (host + f->age) >> (64 - CACHE_BITS + BLOCK_BITS), place = cards >> (64 - BLOCK_BITS);
-	struct cached *c = &f->cache[block << BLOCK_BITS | place];
+	struct cached *ways = cache_block(f, host)[cards >> (64 - BLOCK_BITS)].ways;
 
-	if (c->key != key)
-		*c = (struct cached) { key, mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights) };
-	return c->measure;
+	for (size_t i = 0; i < WAYS; i++)
+		if (ways[i].key == key)
+			return ways[i].measure;
+	memmove(&ways[1], &ways[0], (WAYS - 1) * sizeof *ways);
+	ways[0] = (struct cached) { key, mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights) };
+	return ways[0].measure;
 }
 
 static int add_kind(struct fgd *f, const char *type, int32_t card_mib, struct hm_err *e)
@@ -312,6 +328,8 @@ static struct node_room room_after(struct fgd *f)
 		at->after = (struct host_amount) { room.cpu_milli, room.host_mib };
 		at->after_key = host_key(&room, at->kind);
 		at->after_known = true;
+		for (size_t i = 0; i < 1 << BLOCK_BITS; i++)
+			__builtin_prefetch(&cache_block(f, at->after_key)[i]);
 	}
 	return (struct node_room) { f->cards, at->node->count, at->after.cpu_milli, at->after.mib };
 }

@@ -155,18 +155,36 @@ static void keep(struct placer *p, const struct node_state *n, struct place_resu
 	out->node = n;
 }
 
-/* Nodes lie far apart in memory, and waiting for them is most of what refusing one costs. The next one is at the heap's
- * top, and its cards are asked for now; the one after it is one of the two below. */
-static void prefetch_heap(const struct placer *p)
+/* Nodes lie far apart in memory, and waiting for them is most of what refusing one costs: their cards are asked for
+ * before their turn. */
+static void prefetch_cards(const struct node_state *n)
 {
 	enum { LINE = 64, CARD_BYTES = 12 * LINE, USED_BYTES = 4 * LINE };
 
+	for (size_t at = 0; at < CARD_BYTES; at += LINE)
+		__builtin_prefetch((const char *)n->cards + at);
+	for (size_t at = 0; at < USED_BYTES; at += LINE)
+		__builtin_prefetch((const char *)n->used + at);
+}
+
+/* The next node is at the heap's top; the one after it is one of the two below. */
+static void prefetch_heap(const struct placer *p)
+{
 	for (size_t i = 1; i < 3 && i < p->count; i++)
 		__builtin_prefetch(p->heap[i].node);
-	for (size_t at = 0; p->count > 0 && at < CARD_BYTES; at += LINE)
-		__builtin_prefetch((const char *)p->heap[0].node->cards + at);
-	for (size_t at = 0; p->count > 0 && at < USED_BYTES; at += LINE)
-		__builtin_prefetch((const char *)p->heap[0].node->used + at);
+	if (p->count > 0)
+		prefetch_cards(p->heap[0].node);
+}
+
+/* The same, where they are taken in their order; the one at `at` is next. */
+static void prefetch_next(const struct placer *p, size_t at)
+{
+	enum { AHEAD = 4 };
+
+	if (at + AHEAD < p->count)
+		__builtin_prefetch(p->heap[at + AHEAD].node);
+	if (at < p->count)
+		prefetch_cards(p->heap[at].node);
 }
 
 static int choose_first(struct placer *p, const struct place_request *r, struct place_result *out, struct hm_err *e)
@@ -212,7 +230,10 @@ static int choose_best(struct placer *p, const struct place_request *r, const st
 
 	for (size_t i = 0; i < p->count; i++) {
 		struct candidate at = p->heap[i];
-		int fits = try_node(p, r, at.node, e);
+		int fits;
+
+		prefetch_next(p, i + 1);
+		fits = try_node(p, r, at.node, e);
 		if (fits < 0)
 			return fits;
 		if (fits == 0)

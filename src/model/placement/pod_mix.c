@@ -93,6 +93,7 @@ static int find_or_make(struct pod_mix *m, const struct mix_shape *shape, size_t
 	rc = copy_shape(shape, &fresh.shape, e);
 	if (rc != 0)
 		return rc;
+	fresh.number = m->shapes++;
 	if (at < m->count) {
 		forget_texts(&m->entries[at].shape);
 		m->entries[at] = fresh;
@@ -128,6 +129,24 @@ static int make_window(struct pod_mix *m, struct hm_err *e)
 	return 0;
 }
 
+/* All places are taken: the rarest shape's pods are forgotten, of several the shape's that came first. */
+static void make_way(struct pod_mix *m)
+{
+	size_t rarest = 0;
+
+	for (size_t i = 1; i < m->count; i++) {
+		const struct mix_entry *a = &m->entries[i], *b = &m->entries[rarest];
+
+		if (a->weight < b->weight || (a->weight == b->weight && a->number < b->number))
+			rarest = i;
+	}
+	for (size_t i = 0; i < MIX_WINDOW; i++)
+		if (m->window[i] == rarest)
+			m->window[i] = NO_ENTRY;
+	m->total -= m->entries[rarest].weight;
+	m->entries[rarest].weight = 0;
+}
+
 /* The pod instead of the one that has this place in the window. */
 static int put(struct pod_mix *m, size_t place, const struct mix_shape *shape, struct hm_err *e)
 {
@@ -141,8 +160,10 @@ static int put(struct pod_mix *m, size_t place, const struct mix_shape *shape, s
 		*slot = NO_ENTRY;
 	}
 	rc = find_or_make(m, shape, &at, e);
-	if (rc == -HM_ELIMIT)
-		return 0;
+	if (rc == -HM_ELIMIT) {
+		make_way(m);
+		rc = find_or_make(m, shape, &at, e);
+	}
 	if (rc != 0)
 		return rc;
 	*slot = (uint16_t)at;

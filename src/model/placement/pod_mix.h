@@ -25,6 +25,7 @@ struct mix_shape {
 struct mix_entry {
 	struct mix_shape shape; /* owns its texts */
 	uint64_t weight;        /* 0: not in the mix */
+	uint64_t number;        /* the shape's own: no shape that comes later into this place has it */
 };
 
 struct pod_mix {
@@ -32,6 +33,7 @@ struct pod_mix {
 	size_t count, cap;
 	uint64_t total;   /* of the weights */
 	uint64_t seen;    /* pods that came, ever */
+	uint64_t shapes;  /* that came, ever */
 	uint16_t *window; /* owned; the entry of each of the last pods, a ring; NULL before the first */
 };
 
@@ -50,8 +52,8 @@ struct mix_shape mix_shape_of(const struct pod_ask *ask);
 /* Equal shapes add up. -HM_ELIMIT above MIX_MAX_SHAPES, -HM_ENOMEM. */
 int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weight, struct hm_err *e) HM_MUST_USE;
 
-/* A pod came: it counts, and the one MIX_WINDOW before it no longer does. Pods of more shapes than MIX_MAX_SHAPES at a
- * time are passed over. -HM_ENOMEM. */
+/* A pod came: it counts, and the one MIX_WINDOW before it no longer does. Where
+ * there are MIX_MAX_SHAPES others, the rarest shape gives way to it, of several the one that came first. -HM_ENOMEM. */
 int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e) HM_MUST_USE;
 
 /* The same for pods of which nobody knows which came last: of more than MIX_WINDOW a fair sample stays. */

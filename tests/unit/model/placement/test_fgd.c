@@ -285,6 +285,77 @@ static void it_learns(void **state)
 	assert_int_equal(got, 0);
 }
 
+static void see(struct pod_mix *m, int32_t milli)
+{
+	struct hm_err e;
+
+	assert_int_equal(pod_mix_see(m, &(struct mix_shape) { 1, { .memory_mib = milli } }, &e), 0);
+}
+
+/* Of 600 free milli, half of the pods have use for 600, and all for 300. */
+static void it_learns_when_the_mix_has_shifted(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
+	struct hm_err e;
+	int64_t got;
+
+	(void)state;
+	for (int i = 0; i < MIX_WINDOW; i++)
+		see(&mix, i % 2 == 0 ? 600 : 1000);
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got / MEASURE_MILLI, 300);
+	/* The same again, and a sixteenth of it less one pod (of each place one that was 1000): as before. */
+	for (int i = 0; i < 2 * MIX_WINDOW; i++) {
+		fgd_begin(f, NULL);
+		see(&mix,
+		    i % 2 == 0 || (i > MIX_WINDOW && i / 2 % (MIX_WINDOW / 2) < MIX_WINDOW / 16 - 1) ? 600 : 1000);
+	}
+	fgd_begin(f, NULL);
+	assert_int_equal(mix.entries[0].weight, MIX_WINDOW / 2 + MIX_WINDOW / 16 - 1);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got / MEASURE_MILLI, 300);
+	/* One more. */
+	for (int i = 0; i < MIX_WINDOW; i++) {
+		see(&mix, i % 2 == 0 || i / 2 < MIX_WINDOW / 16 ? 600 : 1000);
+		fgd_begin(f, NULL);
+	}
+	assert_int_equal(mix.entries[0].weight, MIX_WINDOW / 2 + MIX_WINDOW / 16);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got * 16, 600 * 7 * (int64_t)MEASURE_MILLI); /* 7 of 16 have none */
+}
+
+/* Another shape in the place of one that is gone is another one. */
+static void a_shape_in_anothers_place_is_new(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	hm_auto_pod_mix mix = { 0 };
+	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
+	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
+	struct hm_err e;
+	int64_t got;
+
+	(void)state;
+	for (int i = 0; i < MIX_WINDOW; i++)
+		see(&mix, 1000);
+	see(&mix, 900);
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got / MEASURE_MILLI, 600);
+	for (int i = 1; i < MIX_WINDOW; i++)
+		see(&mix, 900);
+	for (int i = 0; i < MIX_WINDOW; i++)
+		see(&mix, 600);
+	assert_int_equal(mix.count, 2);
+	assert_int_equal(mix.entries[0].weight, MIX_WINDOW); /* as 1000 had, but for one */
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	assert_int_equal(got, 0);
+}
+
 static void a_pod_tried_again_counts_once(void **state)
 {
 	hm_auto_pod_mix mix = { 0 };
@@ -375,6 +446,8 @@ int main(void)
 		cmocka_unit_test(the_host_counts_in_steps),
 		cmocka_unit_test(kinds_are_forgotten),
 		cmocka_unit_test(it_learns),
+		cmocka_unit_test(it_learns_when_the_mix_has_shifted),
+		cmocka_unit_test(a_shape_in_anothers_place_is_new),
 		cmocka_unit_test(a_pod_tried_again_counts_once),
 		cmocka_unit_test(what_is_placed_is_learned_from),
 		cmocka_unit_test(steps_make_near_ones_equal),

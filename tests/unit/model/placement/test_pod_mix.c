@@ -56,27 +56,47 @@ static void a_sample_is_fair(void **state)
 	assert_int_equal(m.entries[0].weight, MIX_WINDOW);
 }
 
-static void shapes_are_bounded(void **state)
+static uint64_t weight_of(const struct pod_mix *m, int32_t memory_mib)
+{
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < m->count; i++)
+		if (m->entries[i].shape.each.memory_mib == memory_mib)
+			weight += m->entries[i].weight;
+	return weight;
+}
+
+static void see(struct pod_mix *m, int32_t memory_mib)
+{
+	struct mix_shape s = { 1, { .memory_mib = memory_mib }, .use_types = "T4" };
+	struct hm_err e;
+
+	assert_int_equal(pod_mix_see(m, &s, &e), 0);
+}
+
+/* The first shape has two pods: it stays when rarer ones give way. */
+static void the_rarest_shape_gives_way(void **state)
 {
 	hm_auto_pod_mix m = { 0 };
 	struct hm_err e;
 
 	(void)state;
-	for (int i = 0; i < MIX_WINDOW; i++) {
-		struct mix_shape s = { 1, { .memory_mib = i + 1 }, .use_types = "T4" };
-
-		assert_int_equal(pod_mix_see(&m, &s, &e), 0);
-	}
+	see(&m, 1);
+	for (int32_t i = 1; i <= MIX_MAX_SHAPES + 2; i++)
+		see(&m, i);
 	assert_int_equal(m.count, MIX_MAX_SHAPES);
-	assert_int_equal(m.total, MIX_MAX_SHAPES);
+	assert_int_equal(m.total, MIX_MAX_SHAPES + 1);
+	assert_int_equal(weight_of(&m, 1), 2);
+	assert_int_equal(weight_of(&m, 2), 0); /* of those with one pod the first two */
+	assert_int_equal(weight_of(&m, 3), 0);
+	assert_int_equal(weight_of(&m, 4), 1);
+	assert_int_equal(weight_of(&m, MIX_MAX_SHAPES + 2), 1);
 	assert_int_equal(pod_mix_add(&m, &half, 1, &e), -HM_ELIMIT);
-	/* As the old ones leave, their places serve new shapes. */
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(pod_mix_see(&m, &half, &e), 0);
-	assert_int_equal(m.count, MIX_MAX_SHAPES);
-	assert_int_equal(m.total, MIX_MAX_SHAPES);
-	assert_int_equal(m.entries[0].weight, 3);
-	assert_int_equal(m.entries[0].shape.each.percent, 50);
+	/* Once the window is full, its pods are the mix: those that gave way don't leave a second time. */
+	for (int32_t i = 0; i < MIX_WINDOW; i++)
+		see(&m, 4);
+	assert_int_equal(m.total, MIX_WINDOW);
+	assert_int_equal(weight_of(&m, 4), MIX_WINDOW);
 }
 
 static void a_pod_is_one_shape(void **state)
@@ -105,7 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_shapes_add_up), cmocka_unit_test(the_last_pods_count),
-		cmocka_unit_test(a_sample_is_fair),    cmocka_unit_test(shapes_are_bounded),
+		cmocka_unit_test(a_sample_is_fair),    cmocka_unit_test(the_rarest_shape_gives_way),
 		cmocka_unit_test(a_pod_is_one_shape),
 	};
 
