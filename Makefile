@@ -34,7 +34,7 @@ soak: ## ROUNDS random faults against the agent; the scheduler's model checker a
 	@tools/build release
 	@tools/soak $(ROUNDS) $(SEED)
 
-bench: ## the figures, into build/bench.json; pictures of shares, into build/bench/
+bench: ## the figures, into build/bench.json (FULL=1: first sync at full size; HAMI_TRACES=folder: placement, too)
 	@tools/setup build test bench
 	@tools/build release
 	@/usr/bin/python3 tests/bench/run_bench.py
