@@ -1,6 +1,7 @@
-"""Bindings a second through a real API server (etcd and kube-apiserver, no kubelet): ours at ten in flight, beside a client
-that posts the very same Bindings and does nothing else, in turns; that client once more while somebody watches the pods, as we
-do. And the pace of a real kube-scheduler that asks us, with deploy/examples' configuration."""
+"""Bindings a second through a real API server (etcd and kube-apiserver, no kubelet): ours, asked by twenty at once so that
+ten are in flight, beside a client that posts the very same Bindings, ten in flight, and does nothing else, in turns; that
+client once more while somebody watches the pods, as we do. And the pace of a real kube-scheduler that asks us, with
+deploy/examples' configuration."""
 import contextlib
 import fcntl
 import json
@@ -158,7 +159,7 @@ class Server:
 def figures(found=None, why=None):
     found = found or {}
     value = {name: median(found[name]) if name in found else None for name in ("ours", "bare", "watched", "kube")}
-    size = why or f"{IN_FLIGHT} in flight, {PODS} pods to {NODES} nodes"
+    size = why or f"{IN_FLIGHT} in flight, ours asked by {ASKED} at once; {PODS} pods to {NODES} nodes"
     yield Figure("sched.binds_per_s", "1/s", value["ours"], PEER, value["bare"], GOAL, why=size)
     yield Figure("sched.binds_per_s_watched", "1/s", value["ours"], WATCHED, value["watched"], None, why=why or "what is left of it is ours")
     yield Figure("sched.kube_scheduler_binds_per_s", "1/s", value["kube"], None, None, None, why=why or "kube-scheduler's own pace, asking us")

@@ -82,17 +82,19 @@ def calls_per_pod(context, folder):
 
 
 def measure(context):
-    few, whole = {}, {}
+    few, whole, sync, memory = {}, {}, {}, {}
     for nodes in SIZES:
         folder = context.folder / f"growth{nodes}"
         folder.mkdir()
-        few[nodes], whole[nodes], ready_s, rss = measure_size(context, folder, nodes)
+        few[nodes], whole[nodes], sync[nodes], memory[nodes] = measure_size(context, folder, nodes)
         yield Figure(f"sched.filter_{NAMED}_of_{nodes}_p50", "ms", few[nodes])
         yield Figure(f"sched.filter_all_of_{nodes}_p50", "ms", whole[nodes])
-        yield Figure(f"sched.sync_of_{nodes}_s", "s", ready_s)
-        yield Figure(f"sched.rss_of_{nodes}", "MiB", rss)
+        yield Figure(f"sched.sync_of_{nodes}_s", "s", sync[nodes])
+        yield Figure(f"sched.rss_of_{nodes}", "MiB", memory[nodes])
     yield Figure("sched.filter_growth_named", "slope", slope(few.items()), goal="<= 0.3", why=f"{NAMED} named: 0 is what a lookup costs")
     yield Figure("sched.filter_growth_all", "slope", slope(whole.items()), goal="<= 1.1", why="all named: 1 is in proportion")
+    yield Figure("sched.sync_growth", "slope", slope(sync.items()), why="from start to ready: 1 is in proportion")
+    yield Figure("sched.rss_growth", "slope", slope(memory.items()), why="1 is in proportion")
     folder = context.folder / "calls"
     folder.mkdir()
     yield Figure("sched.api_calls_per_pod", "calls", calls_per_pod(context, folder), "HAMi v2.10, recorded", HAMI_CALLS, "<= 1")
