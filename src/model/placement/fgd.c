@@ -11,7 +11,7 @@
 enum {
 	WAY_BITS = 2, /* of a set, which is a line of the processor's cache */
 	WAYS = 1 << WAY_BITS,
-	BLOCK_BITS = 4,  /* sets of a node */
+	BLOCK_BITS = 6,  /* sets where a node's measures are, some thirty a pod: other nodes have the same ones */
 	CACHE_BITS = 19, /* 5,000 nodes, with the pods that come just now on any of their cards */
 	RECENT = 256,    /* pods that are known again */
 	/* CPU and memory of nodes are counted in steps, rounded down: a real node has its own odd amounts, and would

@@ -157,94 +157,118 @@ struct pile {
 	uint16_t milli, times;
 };
 
-/* A node's cards are mostly in few states; full ones are left out. Returns how many piles. */
-static size_t pile_up(const struct node_room *room, struct pile piles[NODE_MAX_CARDS])
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < room->count; i++) {
-		size_t k = 0;
-
-		if (room->cards[i] == 0)
-			continue;
-		while (k < count && piles[k].milli != room->cards[i])
-			k++;
-		if (k == count)
-			piles[count++] = (struct pile) { room->cards[i], 0 };
-		piles[k].times++;
-	}
-	return count;
-}
-
-/* Places on the node for one group, by its cards alone. */
-struct places {
-	int64_t copies; /* pods that the cards hold */
-	int64_t lost;   /* where there are copies: free milli of cards too full for one share */
+/* The first piles, those with enough for somebody. */
+struct able {
+	size_t count;
+	uint32_t cards, milli; /* in them; what is free there */
 };
 
-static struct places count_places(const struct group *g, const struct pile *piles, size_t count)
+/* The freest first; full cards are left out. By insertion: a node's cards are few, and mostly in few states. */
+static struct able pile_up(const struct node_room *room, struct pile piles[NODE_MAX_CARDS])
 {
-	uint32_t able = 0, shares = 0, lost = 0;
+	struct able all = { 0 };
 
-	for (size_t i = 0; i < count; i++) {
-		uint32_t milli = piles[i].milli, times = piles[i].times;
+	for (size_t i = 0; i < room->count; i++) {
+		uint16_t milli = room->cards[i];
+		size_t at = all.count;
 
-		if (milli >= g->milli) {
-			able += times;
-			shares += ((milli * g->reciprocal) >> RECIPROCAL_BITS) * times;
-		} else {
-			lost += milli * times;
+		if (milli == 0)
+			continue;
+		all.cards++;
+		all.milli += milli;
+		while (at > 0 && piles[at - 1].milli < milli)
+			at--;
+		if (at > 0 && piles[at - 1].milli == milli) {
+			piles[at - 1].times++;
+			continue;
 		}
+		memmove(&piles[at + 1], &piles[at], (all.count++ - at) * sizeof piles[0]);
+		piles[at] = (struct pile) { milli, 1 };
 	}
-	if (able < g->cards)
-		return (struct places) { 0 };
-	return (struct places) { shares / g->cards, lost };
+	return all;
 }
 
-static bool host_serves(const struct row *r, const struct node_room *room)
+static void keep_able(struct able *a, const struct pile *piles, uint16_t milli)
 {
-	return (room->cpu_milli < 0 || r->cpu_milli <= room->cpu_milli) &&
-	       (room->host_mib < 0 || r->host_mib <= room->host_mib);
+	for (; a->count > 0 && piles[a->count - 1].milli < milli; a->count--) {
+		const struct pile *last = &piles[a->count - 1];
+
+		a->cards -= last->times;
+		a->milli -= (uint32_t)last->milli * last->times;
+	}
 }
 
-static int64_t host_copies(const struct row *r, const struct node_room *room, int64_t most)
+/* Pods of the group that these cards hold. */
+static int64_t card_copies(const struct group *g, const struct pile *piles, size_t count)
 {
-	if (room->cpu_milli >= 0 && r->cpu_milli > 0 && most * r->cpu_milli > room->cpu_milli)
-		most = room->cpu_milli / r->cpu_milli;
-	if (room->host_mib >= 0 && r->host_mib > 0 && most * r->host_mib > room->host_mib)
-		most = room->host_mib / r->host_mib;
-	return most;
+	uint32_t shares = 0;
+
+	for (size_t i = 0; i < count; i++)
+		shares += ((piles[i].milli * g->reciprocal) >> RECIPROCAL_BITS) * piles[i].times;
+	return g->cards == 1 ? shares : shares / g->cards;
+}
+
+/* How many of `most` an amount of the host serves; less than none is not known. 32 bits are divided in half the time of
+ * 64. */
+static int64_t host_copies(int64_t each, int64_t all, int64_t most)
+{
+	if (all < 0 || each <= 0 || most * each <= all)
+		return most;
+	return all <= UINT32_MAX && each <= UINT32_MAX ? (uint32_t)all / (uint32_t)each : all / each;
+}
+
+/* What serves the rows of a group is not lost. */
+struct served {
+	int64_t fragment, copies;
+};
+
+static struct served serve_rows(const struct mix_table *t, const struct group *g, const struct node_room *room,
+				const struct pile *piles, const struct able *able)
+{
+	struct served sum = { 0 };
+	int64_t most = card_copies(g, piles, able->count);
+
+	for (const struct row *r = &t->rows[g->first], *end = r + g->count; r < end; r++) {
+		int64_t copies;
+
+		if (room->cpu_milli >= 0 && r->cpu_milli > room->cpu_milli)
+			break; /* those behind it want as much */
+		if (room->host_mib >= 0 && r->host_mib > room->host_mib)
+			continue;
+		copies = host_copies(r->cpu_milli, room->cpu_milli, most);
+		copies = host_copies(r->host_mib, room->host_mib, copies);
+		sum.fragment += r->weight * able->milli;
+		sum.copies += r->weight * copies * g->cards * g->milli;
+	}
+	return sum;
 }
 
 int64_t mix_table_measure(const struct mix_table *t, const struct node_room *room, const struct fgd_weights *w)
 {
-	int64_t total = 0, empty = 0, fragment, copies, balance;
-	uint32_t most = 0;
 	struct pile piles[NODE_MAX_CARDS];
-	size_t count = pile_up(room, piles);
+	const struct able all = pile_up(room, piles);
+	struct able able = all;
+	const int64_t total = all.milli, empty = all.count > 0 && piles[0].milli == CARD_MILLI ? piles[0].times : 0;
+	int64_t fragment = t->weight * total, copies = fragment, balance;
+	uint32_t cards = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		total += piles[i].milli * piles[i].times;
-		empty += piles[i].milli == CARD_MILLI ? piles[i].times : 0;
-		most = HM_MAX(most, (uint32_t)piles[i].milli);
-	}
-	/* All is lost but what serves a row. */
-	fragment = copies = t->weight * total;
-	for (size_t i = 0, next; i < t->group_count; i = next) {
+	for (size_t i = 0; i < t->group_count;) {
 		const struct group *g = &t->groups[i];
-		struct places p = { 0 };
+		struct served served;
 
-		next = g->milli > most ? g->next : i + 1;
-		if (g->milli <= most)
-			p = count_places(g, piles, count);
-		for (size_t k = g->first; p.copies > 0 && k < g->first + g->count; k++) {
-			const struct row *r = &t->rows[k];
-
-			if (!host_serves(r, room))
-				continue;
-			fragment -= r->weight * (total - p.lost);
-			copies -= r->weight * host_copies(r, room, p.copies) * g->cards * g->milli;
+		if (g->cards != cards) {
+			cards = g->cards;
+			able = all;
 		}
+		keep_able(&able, piles, g->milli);
+		if (able.cards < cards) { /* nor for those that want more of each */
+			i = g->next;
+			continue;
+		}
+		served = serve_rows(t, g, room, piles, &able);
+		fragment -= served.fragment;
+		copies -= served.copies;
+		i++;
 	}
 	/* A card times a core is a million of milli times milli. */
 	balance = HM_MAX(room->cpu_milli, 0) * total / CARD_MILLI * (1 << MIX_WEIGHT_BITS) / CARD_MILLI;
