@@ -184,3 +184,41 @@ def test_admission_guards_what_the_contract_names():
     for name in ("admission.yaml", "admission-1.28.yaml", "admission-before-1.28.yaml"):
         for hook in load(name)[0]["webhooks"]:
             assert "objectSelector" not in hook, f"{name}: a pod's author could set what it looks at"
+
+
+# Of k8s.io/kube-scheduler's types: what v1beta2 (Kubernetes 1.22) and v1 both have. kube-scheduler refuses what it does not know.
+TLS = {name: None for name in ("insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData")}
+SCHEDULER_FIELDS = {
+    "apiVersion": None, "kind": None, "parallelism": None, "percentageOfNodesToScore": None, "podInitialBackoffSeconds": None,
+    "podMaxBackoffSeconds": None, "enableProfiling": None, "enableContentionProfiling": None,
+    "leaderElection": {name: None for name in ("leaderElect", "leaseDuration", "renewDeadline", "retryPeriod", "resourceLock",
+                                               "resourceName", "resourceNamespace")},
+    "clientConnection": {name: None for name in ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst")},
+    "profiles": {"schedulerName": None, "plugins": {name: {"enabled": None, "disabled": None} for name in (
+        "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind")},
+        "pluginConfig": {"name": None, "args": {"addedAffinity": None}}},
+    "extenders": {**{name: None for name in ("urlPrefix", "filterVerb", "preemptVerb", "prioritizeVerb", "weight", "bindVerb",
+                                             "enableHTTPS", "httpTimeout", "nodeCacheCapable", "ignorable")},
+                  "tlsConfig": TLS, "managedResources": {"name": None, "ignoredByScheduler": None}}}
+
+
+def unknown_fields(tree, known, path=""):
+    if isinstance(tree, list):
+        return [found for item in tree for found in unknown_fields(item, known, path + "[]")]
+    if known is None:
+        return []
+    return [found for key, value in tree.items() for found in (
+        unknown_fields(value, known[key], f"{path}.{key}") if key in known else [f"{path}.{key}"])]
+
+
+@pytest.mark.parametrize("added", [False, True], ids=["as it stands", "with what is commented out"])
+def test_kube_scheduler_s_configuration_is_good_from_v1beta2_on(added):
+    text, = (d["data"]["config.yaml"] for d in load("scheduler.yaml") if d["kind"] == "ConfigMap")
+    if added:
+        first, rest = text.split("  # pluginConfig:", 1)
+        commented, others = re.match(r"((?:.*\n(?=  #))*.*\n)(.*)", rest, re.S).groups()
+        text = first + "  pluginConfig:" + re.sub(r"(?m)^  # ", "  ", commented) + others
+    tree = yaml.safe_load(text)
+    assert tree["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    assert ("pluginConfig" in tree["profiles"][0]) == added and tree["extenders"]
+    assert not unknown_fields(tree, SCHEDULER_FIELDS)
