@@ -76,6 +76,7 @@ static int hold_the_most(struct view *v, const struct holding *h, const struct v
 				   .name = h->name,
 				   .node = cluster_holding_node(h),
 				   .state = h->state,
+				   .priority = h->priority,
 				   .unreadable = true,
 				   .asks = c->asks,
 				   .ask_count = c->ask_count };

@@ -275,7 +275,7 @@ static void check_first_sync(bool no_children)
 			 "{'metadata':{'name':'p','namespace':'ns','uid':'%s','resourceVersion':'9','annotations':{"
 			 "'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA,%s,30:;',"
 			 "'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11.%s'}},"
-			 "'spec':{'nodeName':'node-1','containers':[{'name':'c'," ASKS "}]},"
+			 "'spec':{'nodeName':'node-1','priority':1000,'containers':[{'name':'c'," ASKS "}]},"
 			 "'status':{'phase':'Running'}}",
 			 rows[i].uid, rows[i].memory, rows[i].signature);
 		fake_watch_of(PODS);
@@ -289,6 +289,7 @@ static void check_first_sync(bool no_children)
 		assert_int_equal(w.synced, 1);
 		h = cluster_find(w.cluster, rows[i].uid);
 		assert_true(h != NULL && h->unreadable == !rows[i].believed);
+		assert_int_equal(h->priority, 1000);
 		view_stats(w.view, &stats);
 		assert_int_equal(stats.doubted, !rows[i].believed);
 		assert_int_equal(w.events, !rows[i].believed);
