@@ -21,7 +21,7 @@ struct cluster {
 	size_t node_count;
 	uint32_t lists; /* of all pods, begun */
 	struct cluster_extremes extremes;
-	bool extremes_known;
+	bool least_known;           /* of the extremes */
 	struct hold_share *scratch; /* of cluster_reserve */
 	size_t scratch_cap;
 };
@@ -108,6 +108,16 @@ static void charge(struct holding *h)
 	h->charged = now;
 }
 
+static void note_most(struct cluster_extremes *x, const struct node_state *n)
+{
+	for (size_t i = 0; i < n->count; i++) {
+		x->most_memory_mib = HM_MAX(x->most_memory_mib, n->cards[i].memory_mib);
+		x->most_cores = HM_MAX(x->most_cores, n->cards[i].cores);
+		x->any_mig |= n->cards[i].mig;
+	}
+	x->most_cards = HM_MAX(x->most_cards, n->count);
+}
+
 static int set_state(struct cluster *c, struct node_book *b, struct node_state *take_node, struct hm_err *e)
 {
 	bool was = b->state != NULL;
@@ -116,7 +126,9 @@ static int set_state(struct cluster *c, struct node_book *b, struct node_state *
 	if (err < 0)
 		return err;
 	c->node_count += (size_t)(take_node != NULL) - (size_t)was;
-	c->extremes_known = false;
+	c->least_known = false;
+	if (b->state != NULL)
+		note_most(&c->extremes, b->state);
 	LIST_FOR_EACH (&b->holdings, at) {
 		struct holding *h = HM_CONTAINER(at, struct holding, of_node);
 		if (h->unreadable)
@@ -544,25 +556,17 @@ size_t cluster_holding_count(const struct cluster *c)
 	return map_count(c->holdings);
 }
 
-/* Worked out when asked for: nodes change some times a second, and most changes are none of these. */
+/* The least is worked out when asked for: nodes change some times a second, and most changes do not touch it. */
 struct cluster_extremes cluster_extremes(struct cluster *c)
 {
-	struct cluster_extremes x = { 0 };
 	const struct node_state *n;
+	int32_t least = 0;
 
-	for (size_t at = 0; !c->extremes_known && cluster_next_node(c, &at, &n);) {
-		for (size_t i = 0; i < n->count; i++) {
-			int32_t mib = n->cards[i].memory_mib;
-
-			x.most_memory_mib = HM_MAX(x.most_memory_mib, mib);
-			x.most_cores = HM_MAX(x.most_cores, n->cards[i].cores);
-			x.any_mig |= n->cards[i].mig;
-			x.least_memory_mib = x.least_memory_mib == 0 ? mib : HM_MIN(x.least_memory_mib, mib);
-		}
-		x.most_cards = HM_MAX(x.most_cards, n->count);
-	}
-	if (!c->extremes_known)
-		c->extremes = x;
-	c->extremes_known = true;
+	for (size_t at = 0; !c->least_known && cluster_next_node(c, &at, &n);)
+		for (size_t i = 0; i < n->count; i++)
+			least = least == 0 ? n->cards[i].memory_mib : HM_MIN(least, n->cards[i].memory_mib);
+	if (!c->least_known)
+		c->extremes.least_memory_mib = least;
+	c->least_known = true;
 	return c->extremes;
 }

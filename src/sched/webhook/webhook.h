@@ -18,7 +18,7 @@ enum {
 	WEBHOOK_MAX_VALUES = 1 << 18,
 };
 
-/* The most that there is anywhere; 0: not known, or no bound. */
+/* The most that there is or was anywhere; 0: not known, or no bound. */
 struct webhook_largest {
 	int64_t card_mib, card_cores;
 	int64_t node_cards; /* 0 too where cards are cut: a pod may have several instances of one */

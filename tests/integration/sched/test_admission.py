@@ -23,6 +23,11 @@ def test_the_cluster_as_it_is_now(scheduler, cluster):
     assert "at most 40000 MiB" in message(review(scheduler, pod(**gpu(40001))))
     cluster.node("n2", memory=80000)
     wait_until("the larger card", 30, lambda: review(scheduler, pod(**gpu(80000)))["allowed"])
+    assert "GPU-n2-0" in scheduler.metrics()
+    # Its device plugin restarts: a pod may wait for it.
+    cluster.node("n2", cards=0)
+    wait_until("it is away", 30, lambda: "GPU-n2-0" not in scheduler.metrics())
+    assert review(scheduler, pod(**gpu(80000)))["allowed"] and not review(scheduler, pod(**gpu(80001)))["allowed"]
     # A quota, and what is held of it.
     cluster.api.put_tree("resourcequotas", "default", {
         "metadata": {"name": "q"}, "spec": {"hard": {"limits.nvidia.com/gpumem": "50k"}}})

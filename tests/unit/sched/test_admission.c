@@ -90,6 +90,19 @@ static void test_what_the_cluster_has(void **state)
 	close_world(&w);
 }
 
+/* Also one that nobody asked about while it was there. */
+static void test_a_node_that_is_away_may_come_back(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_world(&w, true);
+	cluster_remove_node(w.cluster, "n2");
+	expect(&w, "", "\"nvidia.com/gpu\":1,\"nvidia.com/gpumem\":50000", SAYS("\"allowed\":true"));
+	expect(&w, "", "\"nvidia.com/gpu\":1,\"nvidia.com/gpumem\":80001", SAYS("at most 80000 MiB"));
+	close_world(&w);
+}
+
 static void test_an_empty_cluster_refuses_nobody(void **state)
 {
 	struct world w;
@@ -130,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_the_cluster_has),
+		cmocka_unit_test(test_a_node_that_is_away_may_come_back),
 		cmocka_unit_test(test_an_empty_cluster_refuses_nobody),
 		cmocka_unit_test(test_a_cluster_that_is_not_known_yet_refuses_nobody),
 		cmocka_unit_test(test_writers),

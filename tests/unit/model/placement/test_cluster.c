@@ -384,8 +384,15 @@ static void cordons_and_extremes(void **state)
 	cluster_remove_node(c, "n1");
 	x = cluster_extremes(c);
 	assert_int_equal(x.least_memory_mib, 80000);
-	assert_int_equal(x.most_cores, 50);
-	assert_false(x.any_mig);
+	cluster_remove_node(c, "n2");
+	x = cluster_extremes(c);
+	assert_int_equal(x.least_memory_mib, 0);
+	/* Those stay: a node that is away may come back. */
+	assert_int_equal(x.most_memory_mib, 80000);
+	assert_int_equal(x.most_cores, 100);
+	assert_int_equal(x.most_cards, 2);
+	assert_true(x.any_mig);
+	put_node(c, &(struct made_node) { "n2", 1, 10, 80000, 50, NULL });
 	cluster_cordon_node(c, "n2", "n2-0");
 	cluster_cordon_node(c, "n1", "n1-0");
 	assert_true(cluster_node(c, "n2")->cards[0].cordoned);
