@@ -87,7 +87,7 @@ int tcp_listen(const char *address, int backlog, int *out, struct hm_err *e)
 
 static bool is_local_v4(struct in_addr a)
 {
-	return ntohl(a.s_addr) >> 24 == IN_LOOPBACKNET;
+	return ntohl(a.s_addr) == INADDR_LOOPBACK;
 }
 
 bool tcp_peer_is_local(int fd)
@@ -105,6 +105,22 @@ bool tcp_peer_is_local(int fd)
 		return false;
 	memcpy(&within, &v6->sin6_addr.s6_addr[12], sizeof within);
 	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && is_local_v4(within));
+}
+
+void tcp_peer_text(int fd, char out[TCP_PEER_BYTES])
+{
+	struct sockaddr_storage at = { 0 };
+	const void *address = &((const struct sockaddr_in *)&at)->sin_addr;
+	socklen_t n = sizeof at;
+
+	_Static_assert(TCP_PEER_BYTES >= INET6_ADDRSTRLEN, "TCP_PEER_BYTES");
+	out[0] = '\0';
+	if (getpeername(fd, (struct sockaddr *)&at, &n) < 0)
+		return;
+	if (at.ss_family == AF_INET6)
+		address = &((const struct sockaddr_in6 *)&at)->sin6_addr;
+	if (inet_ntop(at.ss_family, address, out, TCP_PEER_BYTES) == NULL)
+		out[0] = '\0';
 }
 
 unsigned tcp_port(int fd)

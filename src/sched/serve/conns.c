@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "core/check.h"
 #include "core/link.h"
-#include "io/tcp_listen.h"
 #include "sched/serve/head.h"
 
 /* 2.1 tells nobody of a connection before its first request is whole, and 2.2 does (evhttp_set_newreqcb): then
@@ -382,6 +381,11 @@ SSL *conn_ssl(const struct conn *c)
 bool conn_is_local(const struct conn *c)
 {
 	return tcp_peer_is_local(c->fd);
+}
+
+void conn_peer(const struct conn *c, char out[TCP_PEER_BYTES])
+{
+	tcp_peer_text(c->fd, out);
 }
 
 void conns_close_idle(struct conns *s)

@@ -20,6 +20,7 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "io/loop.h"
+#include "io/tcp_listen.h"
 
 struct bufferevent;
 struct evhttp_connection;
@@ -75,6 +76,7 @@ void conn_waiting(struct conn *c);
 
 SSL *conn_ssl(const struct conn *c);      /* NULL: plain */
 bool conn_is_local(const struct conn *c); /* from this machine */
+void conn_peer(const struct conn *c, char out[TCP_PEER_BYTES]);
 
 /* Ends those that wait, and those that have said nothing yet. */
 void conns_close_idle(struct conns *s);

@@ -11,7 +11,7 @@
 #include "io/http_answer.h"
 #include "io/tcp_listen.h"
 
-enum { BACKLOG = 512, TICK_MS = 1000, STOP_POLL_MS = 10 };
+enum { BACKLOG = 512, TICK_MS = 1000, STOP_POLL_MS = 10, TELL_MS = 3600 * 1000 };
 
 struct server {
 	struct loop *loop;
@@ -25,9 +25,10 @@ struct server {
 	struct link requests;
 	struct server_request *in_hand; /* whose handle() is on the stack and has not answered */
 	unsigned port;
-	bool stopping;
+	bool parting, stopping;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
+	uint64_t told_ms; /* when the log last named somebody who was not admitted; 0: never */
 	struct server_stats stats;
 };
 
@@ -63,7 +64,7 @@ static void send_answer(const struct server *s, struct evhttp_request *ev, struc
 	size_t n = body->n;
 
 	evhttp_add_header(headers, "Content-Type", content_type);
-	if (s->stopping || conn == NULL)
+	if (s->parting || conn == NULL)
 		evhttp_add_header(headers, "Connection", "close");
 	if (buf == NULL || str_failed(body)) {
 		status = 500;
@@ -194,12 +195,29 @@ static bool may_ask(const struct server *s, enum server_guard guard, const struc
 	return guard != SERVER_LOCAL || conn_is_local(conn);
 }
 
+static void warn_of_asker(struct server *s, const struct conn *conn, const char *path)
+{
+	uint64_t now_ms = loop_now_ms(s->loop);
+	char peer[TCP_PEER_BYTES];
+
+	if (s->told_ms != 0 && now_ms - s->told_ms < TELL_MS)
+		return;
+	s->told_ms = now_ms;
+	conn_peer(conn, peer);
+	log_warn(secrets_wanted(s->secrets) ? "who asks shows no certificate of --client-ca-file and not the token of "
+					      "--token-file: 401"
+					    : "who asks is not on this machine: 401; others may with --client-ca-file, "
+					      "--token-file or --extender-clients=any",
+		 KV("path", path), KV("peer", peer), KV_U64("refused", s->stats.not_admitted));
+}
+
 /* The next connection may show a certificate of the authorities that are in force by then. */
-static void refuse_asker(struct server *s, struct evhttp_request *ev, struct conn *conn)
+static void refuse_asker(struct server *s, struct evhttp_request *ev, struct conn *conn, const char *path)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(ev);
 
 	s->stats.not_admitted++;
+	warn_of_asker(s, conn, path);
 	evhttp_add_header(headers, "WWW-Authenticate", "Bearer");
 	evhttp_add_header(headers, "Connection", "close");
 	refuse(s, ev, conn, 401,
@@ -253,7 +271,7 @@ static void on_request(struct evhttp_request *ev, void *arg)
 	if (route == s->route_count) {
 		answer_lost(s, ev, conn, path, method, &allowed);
 	} else if (!may_ask(s, s->routes[route].guard, conn, authorization)) {
-		refuse_asker(s, ev, conn);
+		refuse_asker(s, ev, conn, s->routes[route].path);
 	} else if (s->routes[route].max_bytes > 0 &&
 		   evbuffer_get_length(evhttp_request_get_input_buffer(ev)) > s->routes[route].max_bytes) {
 		refuse(s, ev, conn, 413, "the body is too large\n");
@@ -374,11 +392,16 @@ void server_free(struct server *s)
 	free(s);
 }
 
+void server_part(struct server *s)
+{
+	s->parting = true;
+}
+
 void server_stop(struct server *s, void (*stopped)(void *), void *arg)
 {
 	if (s->bound != NULL)
 		evhttp_del_accept_socket(s->http, HM_STEAL(s->bound));
-	s->stopping = true;
+	s->parting = s->stopping = true;
 	s->stopped = stopped;
 	s->stopped_arg = arg;
 	conns_close_idle(s->conns);

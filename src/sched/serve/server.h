@@ -56,6 +56,8 @@ int server_new(struct loop *l, const struct server_config *config, struct server
 void server_free(struct server *s);
 HM_DEFINE_AUTO(server, server_free);
 
+/* We are about to end: each answer says that it is its connection's last. */
+void server_part(struct server *s);
 /* No new connections; those in use end with their answers, the others now. `stopped` comes, once, when none is left. */
 void server_stop(struct server *s, void (*stopped)(void *arg), void *arg);
 

@@ -72,9 +72,45 @@ static void one_address_is_that_alone(void **state)
 	assert_int_equal(tcp_listen("localhost:1", 4, &other, &e), -HM_EINVAL);
 }
 
+/* A mesh's proxy has another loopback address, and passes on what anybody asked. */
+static void one_loopback_address_is_local(void **state)
+{
+	static const struct {
+		const char *from, *says;
+		bool local;
+	} rows[] = {
+		{ "127.0.0.1", "::ffff:127.0.0.1", true },
+		{ "127.0.0.6", "::ffff:127.0.0.6", false },
+		{ "127.255.255.254", "::ffff:127.255.255.254", false },
+	};
+	static const char *const listens[] = { "127.0.0.1:0", ":0" };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(listens) * HM_COUNT(rows); i++) {
+		const char *from = rows[i / 2].from, *says = rows[i / 2].says;
+		struct sockaddr_in at = { .sin_family = AF_INET };
+		struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+		hm_auto_fd fd = -1, here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), there = -1;
+		char peer[TCP_PEER_BYTES];
+		struct hm_err e;
+
+		assert_int_equal(tcp_listen(listens[i % 2], 4, &fd, &e), 0);
+		to.sin_port = htons((uint16_t)tcp_port(fd));
+		assert_int_equal(inet_pton(AF_INET, from, &at.sin_addr), 1);
+		assert_int_equal(bind(here, (const struct sockaddr *)&at, sizeof at), 0);
+		assert_int_equal(connect(here, (const struct sockaddr *)&to, sizeof to), 0);
+		there = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		assert_int_equal(tcp_peer_is_local(there), rows[i / 2].local);
+		tcp_peer_text(there, peer);
+		if (strcmp(peer, from) != 0)
+			assert_string_equal(peer, says);
+	}
+}
+
 static void who_is_not_known_is_not_local(void **state)
 {
 	hm_auto_fd fd = -1, a = -1, b = -1;
+	char peer[TCP_PEER_BYTES] = "x";
 	int pair[2];
 	struct hm_err e;
 
@@ -86,6 +122,8 @@ static void who_is_not_known_is_not_local(void **state)
 	a = pair[0];
 	b = pair[1];
 	assert_false(tcp_peer_is_local(a));
+	tcp_peer_text(a, peer);
+	assert_string_equal(peer, "");
 }
 
 int main(void)
@@ -93,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_address_is_of_both_kinds),
 		cmocka_unit_test(one_address_is_that_alone),
+		cmocka_unit_test(one_loopback_address_is_local),
 		cmocka_unit_test(who_is_not_known_is_not_local),
 	};
 
