@@ -19,6 +19,9 @@ enum {
 	BIND_MAX_BYTES = 64 << 10
 };
 
+/* PARTS: it serves on, for those who have not heard yet that it ends. ENDS: what is in hand is answered. */
+enum phase { RUNS, PARTS, ENDS, RELEASES };
+
 struct scheduler {
 	const struct sched_options *options;
 	struct loop *loop;
@@ -32,7 +35,7 @@ struct scheduler {
 	struct metrics_sources metrics_sources;
 	struct http_page pages[1];
 	struct http_server *metrics;
-	bool stopping, releasing;
+	enum phase phase;
 };
 
 /* ---- pages */
@@ -47,7 +50,7 @@ static bool is_ready(void *arg)
 {
 	const struct scheduler *s = arg;
 
-	return !s->stopping && view_is_synced(s->parts.view);
+	return s->phase == RUNS && view_is_synced(s->parts.view);
 }
 
 static bool decides(void *arg)
@@ -62,7 +65,7 @@ static void get_readyz(void *arg, struct server_request *r)
 	struct scheduler *s = arg;
 	bool ready = is_ready(s);
 
-	server_answer_text(r, ready ? 200 : 503, ready ? "" : s->stopping ? "ending\n" : "not synced\n");
+	server_answer_text(r, ready ? 200 : 503, ready ? "" : s->phase != RUNS ? "ending\n" : "not synced\n");
 }
 
 static void get_version(void *arg, struct server_request *r)
@@ -106,34 +109,49 @@ static void on_served(void *arg)
 {
 	struct scheduler *s = arg;
 
-	if (s->releasing)
+	if (s->phase == RELEASES)
 		return;
-	s->releasing = true;
+	s->phase = RELEASES;
 	loop_timer_arm(s->stop, STOP_MS);
 	parts_release(&s->parts, on_released, s);
 }
 
-/* The time of the requests in hand is over; the second time that of what is on its way. */
+static void stop_serving(struct scheduler *s)
+{
+	s->phase = ENDS;
+	loop_timer_arm(s->stop, STOP_MS);
+	server_stop(s->server, on_served, s);
+}
+
+/* The phase's time is over. */
 static void on_due(void *arg)
 {
 	struct scheduler *s = arg;
 
-	if (s->releasing)
-		loop_stop(s->loop);
-	else
+	if (s->phase == PARTS)
+		stop_serving(s);
+	else if (s->phase == ENDS)
 		on_served(s);
+	else
+		loop_stop(s->loop);
 }
 
+/* The API server learns from the Service's endpoints that we end, a second or two late; a webhook that cannot be
+ * reached by then has the pod refused. */
 static void on_signal(void *arg)
 {
 	struct scheduler *s = arg;
 
-	if (s->stopping)
+	if (s->phase > PARTS)
 		return;
-	log_info("asked to end");
-	s->stopping = true;
-	server_stop(s->server, on_served, s);
-	loop_timer_arm(s->stop, STOP_MS);
+	log_info(s->phase == RUNS ? "asked to end" : "asked again to end");
+	if (s->phase == PARTS || s->options->shutdown_delay_ms == 0) {
+		stop_serving(s);
+		return;
+	}
+	s->phase = PARTS;
+	server_part(s->server);
+	loop_timer_arm(s->stop, s->options->shutdown_delay_ms);
 }
 
 /* ---- life */

@@ -91,7 +91,8 @@ class Server:
     @contextlib.contextmanager
     def ours(self):
         with self.process("hami-scheduler", self.build / "bin/hami-scheduler", f"--http_bind={EXTENDER}", f"--metrics-bind-address={METRICS}",
-                          "--scheduler-name=hami-scheduler", f"--kubeconfig={CLUSTER}/pki/admin.conf", f"--signature-keys={self.key_folder()}"):
+                          "--scheduler-name=hami-scheduler", "--shutdown-delay=0s", f"--kubeconfig={CLUSTER}/pki/admin.conf",
+                          f"--signature-keys={self.key_folder()}"):
             wait_until("hami-scheduler is ready", 60, lambda: self.read(f"http://{EXTENDER}/readyz") is not None)
             yield
 

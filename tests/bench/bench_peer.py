@@ -77,7 +77,7 @@ def measured(context, client, api, size):
         [str(client), *api.flags(), "-ext", f"http://127.0.0.1:{port}", "-nodes", str(nodes), "-preload", str(held), "-pods", str(pods),
          "-k", str(NAMED), "-bind", "-check=bind", "-late", "-log", str(context.folder / "peer.log"), "--",
          str(context.build / "bin/hami-scheduler"), f"--http_bind=127.0.0.1:{port}", "--metrics-bind-address=",
-         "--scheduler-name=hami-scheduler", "--node-scheduler-policy=binpack", "--gpu-scheduler-policy=spread",
+         "--scheduler-name=hami-scheduler", "--shutdown-delay=0s", "--node-scheduler-policy=binpack", "--gpu-scheduler-policy=spread",
          f"--kubeconfig={api.folder}/pki/peer.conf"], capture_output=True, text=True, timeout=900, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr + (context.folder / "peer.log").read_text()[-2000:])

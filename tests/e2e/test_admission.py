@@ -36,7 +36,7 @@ class Api:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
                 ["nsenter", "-t", init, "-n", str(BUILD / "bin/hami-scheduler"), f"--http_bind=127.0.0.1:{PORT}",
                  f"--cert_file={CLUSTER}/pki/apiserver.crt", f"--key_file={CLUSTER}/pki/apiserver.key",
-                 f"--kubeconfig={CLUSTER}/pki/admin.conf", "--scheduler-name=hami-scheduler", "--metrics-bind-address=",
+                 f"--kubeconfig={CLUSTER}/pki/admin.conf", "--scheduler-name=hami-scheduler", "--metrics-bind-address=", "--shutdown-delay=0s",
                  f"--annotation-writers={SCHEDULER},{AGENT}"],
                 stdout=log, stderr=log)
         wait_until("the webhook answers", 30, lambda: subprocess.run(

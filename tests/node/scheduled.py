@@ -116,7 +116,8 @@ class ScheduledNode(HamiDeployed):
         device_config.write_text(text)
         flags = {**self.flags, "--http_bind": f"127.0.0.1:{PORT}", "--cert_file": f"{CLUSTER}/pki/apiserver.crt",
                  "--key_file": f"{CLUSTER}/pki/apiserver.key", "--metrics-bind-address": f"127.0.0.1:{METRICS}",
-                 "--device-config-file": device_config, "--signature-keys": self.folder / "keys", "--kubeconfig": self.folder / "kubeconfig"}
+                 "--device-config-file": device_config, "--signature-keys": self.folder / "keys", "--kubeconfig": self.folder / "kubeconfig",
+                 "--shutdown-delay": "0s"}
         self.start("hami-scheduler", str(BUILD / "bin/hami-scheduler"), *(f"{k}={v}" for k, v in flags.items()))
         wait_until("hami-scheduler is ready", 60, lambda: self.asks(f"https://127.0.0.1:{PORT}/readyz"), every=0.2)
 

@@ -23,6 +23,7 @@ static const struct sched_options defaults = {
 	.read_ms = 60000,
 	.idle_ms = 120000,
 	.max_connections = 1000,
+	.shutdown_delay_ms = 5000,
 	.log_level = "INFO",
 	.signature = "require",
 	.leader_elect_by = "follow",

@@ -35,7 +35,7 @@ struct sched_options {
 	const char *signature;      /* require, warn */
 	bool tell_success, label_pods;
 	const char *annotation_writers; /* user names, commas between */
-	uint64_t read_header_ms, read_ms, idle_ms, max_connections;
+	uint64_t read_header_ms, read_ms, idle_ms, max_connections, shutdown_delay_ms;
 	const char *log_level;
 	uint64_t v;
 	struct device_config *device; /* owned; after sched_options_read never NULL */
@@ -44,7 +44,7 @@ struct sched_options {
 	char **argv;                  /* owned: the command line without those */
 };
 
-enum { SCHED_OPTION_COUNT = 41 };
+enum { SCHED_OPTION_COUNT = 42 };
 
 void sched_options_init(struct sched_options *o, struct option_spec table[SCHED_OPTION_COUNT]);
 void sched_options_fini(struct sched_options *o);

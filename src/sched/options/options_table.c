@@ -17,8 +17,9 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		{ "token-file", NULL, OPTION_TEXT, &o->token_file, 0, 0, NULL, "PATH",
 		  "or this bearer token; either will do where both are given" },
 		{ "extender-clients", NULL, OPTION_CHOICE, &o->extender_clients, 0, 0, "local|any", "WORD",
-		  "who may ask for a placement or a Binding without certificate and token: who is on this machine, or "
-		  "all" },
+		  "who may ask for a placement, a preemption or a Binding without certificate and token: who is on "
+		  "this "
+		  "machine, or all" },
 		{ "metrics-bind-address", NULL, OPTION_TEXT, &o->metrics_bind_address, 0, 0, NULL, "ADDRESS:PORT",
 		  "serve /metrics here, by plain HTTP; empty: nowhere" },
 		{ "scheduler-name", NULL, OPTION_TEXT, &o->scheduler_name, 0, 0, NULL, "NAME",
@@ -85,6 +86,8 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		  "how long a connection is kept without a request" },
 		{ "max-connections", NULL, OPTION_U64, &o->max_connections, 10, 100000, NULL, NULL,
 		  "beyond it the one that is idle longest is closed" },
+		{ "shutdown-delay", NULL, OPTION_MS, &o->shutdown_delay_ms, 0, HOUR, NULL, NULL,
+		  "how long new connections are still taken after SIGTERM" },
 		{ "log-level", "HAMI_LOG_LEVEL", OPTION_CHOICE, &o->log_level, 0, 0,
 		  "DEBUG|INFO|WARN|ERROR|debug|info|warn|error", "LEVEL",
 		  "least level logged: DEBUG, INFO, WARN or ERROR" },

@@ -75,8 +75,8 @@ class Scheduler:
         clean = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "HAMI_NODELOCK_EXPIRE")}
         with open(self.out, "w") as out:
             self.process = subprocess.Popen(
-                [*under, str(self.program), "--http_bind=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", *flags],
-                stderr=out, stdout=out, env=clean | (env or {}))
+                [*under, str(self.program), "--http_bind=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--shutdown-delay=0s",
+                 *flags], stderr=out, stdout=out, env=clean | (env or {}))
         wait_until("the start", 30, lambda: self.process.poll() is not None or " starts " in self.log())
         assert self.process.poll() is None, self.log()
         return self

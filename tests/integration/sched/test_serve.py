@@ -211,7 +211,9 @@ def test_who_may_ask(served, authority, short_tmp):
         assert served.ask("GET", path)[0] == 200
     status, headers, _ = served.ask(**bare)
     assert (status, headers["www-authenticate"]) == (401, "Bearer")
-    assert served.ask("POST", "/webhook", b"{}")[0] == 401
+    assert [served.ask("POST", path, b"{}")[0] for path in ("/preempt", "/bind", "/webhook")] == [401, 401, 401]
+    said, = (line for line in served.log().splitlines() if "who asks" in line)
+    assert "--token-file" in said and "path=/filter" in said and "127.0.0.1" in said
     assert (with_token("first-token"), with_token("first-toke"), with_token("first-token1"), with_token("")) == (200, 401, 401, 401)
     token.write_text("second-token")
     wait_until("the new token", 30, lambda: with_token("second-token") == 200)
@@ -268,26 +270,31 @@ def test_the_extender_is_for_this_machine(scheduler, authority, short_tmp):
     if address is None:
         pytest.skip("this machine has a loopback address only")
 
-    def statuses(host, *paths, headers=()):
+    def statuses(host, *paths, headers=(), source=None):
         got = []
         for path in paths:
-            with socket.create_connection((host, scheduler.port), timeout=30) as sock:
+            with socket.create_connection((host, scheduler.port), timeout=30, source_address=source and (source, 0)) as sock:
                 got.append(scheduler.ask("POST", path, b"{}", headers, on=sock)[0])
         return got
 
     scheduler.start("--http_bind=:0")
-    assert statuses("127.0.0.1", "/filter", "/bind", "/webhook") == [200, 200, 200]
-    assert statuses(address, "/filter", "/bind", "/webhook") == [401, 401, 200]
-    assert scheduler.metric("hami_scheduler_requests_refused_total", reason="not-admitted") == 2
+    assert statuses("127.0.0.1", "/filter", "/preempt", "/bind", "/webhook") == [200, 503, 200, 200]
+    assert "who asks" not in scheduler.log()
+    assert statuses(address, "/filter", "/preempt", "/bind", "/webhook") == [401, 401, 401, 200]
+    # What a mesh's proxy passes on, whoever asked.
+    assert statuses("127.0.0.1", "/filter", "/preempt", "/bind", "/webhook", source="127.0.0.6") == [401, 401, 401, 200]
+    assert scheduler.metric("hami_scheduler_requests_refused_total", reason="not-admitted") == 6
+    said, = (line for line in scheduler.log().splitlines() if "who asks" in line)
+    assert "--extender-clients=any" in said and "path=/filter" in said and re.search(rf'peer="?(::ffff:)?{re.escape(address)}\b', said), said
     scheduler.end()
     scheduler.start("--http_bind=:0", "--extender-clients=any")
-    assert statuses(address, "/filter", "/bind") == [200, 200]
+    assert statuses(address, "/filter", "/preempt", "/bind") == [200, 503, 200]
     scheduler.end()
     token = short_tmp / "token"
     token.write_text("secret")
     scheduler.start("--http_bind=:0", f"--token-file={token}")
-    assert statuses(address, "/filter", "/bind", headers=[("Authorization", "Bearer secret")]) == [200, 200]
-    assert statuses("127.0.0.1", "/filter", "/bind") == [401, 401]
+    assert statuses(address, "/filter", "/preempt", "/bind", headers=[("Authorization", "Bearer secret")]) == [200, 503, 200]
+    assert statuses("127.0.0.1", "/filter", "/preempt", "/bind") == [401, 401, 401]
 
 
 def test_it_ends_gracefully(served):
@@ -303,6 +310,27 @@ def test_it_ends_gracefully(served):
     status, headers, _ = read_answer(begun)
     assert (status, headers["connection"]) == (404, "close")
     assert served.process.wait(timeout=30) == 0
+
+
+def test_it_serves_on_for_those_who_have_not_heard(served):
+    """Until the Service's endpoints say that it is gone, and the webhook's failurePolicy would refuse every pod."""
+    served.start(*served.flags, "--shutdown-delay=1m")
+    kept = served.connect()
+    assert served.ask("GET", "/healthz", on=kept)[0] == 200
+    served.process.send_signal(signal.SIGTERM)
+    wait_until("it is told", 30, lambda: "asked to end" in served.log())
+    status, headers, body = served.ask("GET", "/readyz")
+    assert (status, headers["connection"], body) == (503, "close", b"ending\n")
+    review = b'{"request": {"uid": "1", "operation": "CREATE", "object": {"spec": {"containers": [{"name": "c"}]}}}}'
+    for sock in (None, kept):
+        status, headers, body = served.ask("POST", "/webhook", review, [("Content-Type", "application/json")], on=sock)
+        assert (status, headers["connection"]) == (200, "close") and b'"allowed":true' in body
+    assert kept.recv(1) == b"" and served.process.poll() is None
+    served.process.send_signal(signal.SIGTERM)  # at once
+    assert served.process.wait(timeout=30) == 0
+    served.start(*served.flags, "--shutdown-delay=0.2s")
+    served.process.send_signal(signal.SIGTERM)
+    assert served.process.wait(timeout=30) == 0 and "asked again" not in served.log()
 
 
 def test_the_pages(scheduler):
