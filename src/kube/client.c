@@ -195,6 +195,7 @@ static int start(struct kube_call *k, struct hm_err *e)
 		.content_type = k->content_type,
 		.body = k->body,
 		.n = k->n,
+		.once = k->once,
 		.stream = watch,
 		.max_bytes = watch ? 65536 : c->options.max_bytes,
 		.head_ms = c->options.request_ms,

@@ -4,8 +4,9 @@
  *  - 429: tried again after Retry-After (at most KUBE_MAX_RETRY_AFTER_S; without one, after the back-off), up to
  *    KUBE_MAX_THROTTLED_TRIES times.
  *  - no answer or 5xx: a GET is tried again with back-off and jitter, `tries` in all. Others are not: they may have
- *    been done. (But libcurl sends any request again whose kept connection turns out to be closed before a byte of an
- *    answer: a change may so be done twice, and is to have a precondition or a name of its own.)
+ *    been done. (But libcurl sends any request again, but one that is `once`, whose kept connection turns out to be
+ *    closed before a byte of an answer: a change may so be done twice, and is to have a precondition or a name of its
+ *    own.)
  *
  * Callbacks come from the loop, never from inside a call of this module; they may start and cancel calls and free the
  * client. */
@@ -70,7 +71,8 @@ struct kube_request {
 	unsigned tries;      /* of a GET; 0: the client's */
 	/* The caller decides about each send. A call that is taken is on its way at once, before those that wait for
 	 * our own rate; where that has no room, -HM_EAGAIN. A 401 (the token was read again by then) and a 429 are
-	 * answered and not tried again: what was answered so was not done. */
+	 * answered and not tried again: what was answered so was not done. The body leaves once: a kept connection
+	 * that breaks before an answer is no answer. */
 	bool once;
 };
 

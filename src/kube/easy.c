@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -100,6 +101,35 @@ static bool add_header(struct kube_easy *x, const char *name, const char *value)
 	return list != NULL;
 }
 
+static size_t read_once(char *to, size_t size, size_t n, void *arg)
+{
+	struct kube_easy *x = arg;
+
+	if (x->left == x->n)
+		return CURL_READFUNC_ABORT;
+	n = HM_MIN(size * n, x->n - x->left);
+	memcpy(to, x->body + x->left, n);
+	x->left += n;
+	return n;
+}
+
+/* libcurl sends a request again whose kept connection broke before a byte of an answer: the server may have taken both.
+ * A body that it reads from us and cannot wind back it cannot send again. */
+static CURLcode set_body(struct kube_easy *x, const struct kube_transfer_request *r)
+{
+	curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
+	if (!r->once || r->n == 0)
+		return curl_easy_setopt(x->curl, CURLOPT_COPYPOSTFIELDS, r->body);
+	x->body = malloc(r->n);
+	if (x->body == NULL)
+		return CURLE_OUT_OF_MEMORY;
+	memcpy(x->body, r->body, r->n);
+	x->n = r->n;
+	curl_easy_setopt(x->curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(x->curl, CURLOPT_READFUNCTION, read_once);
+	return curl_easy_setopt(x->curl, CURLOPT_READDATA, x);
+}
+
 static CURLcode set_request(struct kube_easy *x, const struct kube_transfer_request *r)
 {
 	hm_auto_secret auth = { 0 };
@@ -116,8 +146,7 @@ static CURLcode set_request(struct kube_easy *x, const struct kube_transfer_requ
 	if (r->content_type != NULL) {
 		if (!add_header(x, "Content-Type", r->content_type) || !add_header(x, "Expect", ""))
 			return CURLE_OUT_OF_MEMORY;
-		curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
-		if (curl_easy_setopt(x->curl, CURLOPT_COPYPOSTFIELDS, r->body) != CURLE_OK)
+		if (set_body(x, r) != CURLE_OK)
 			return CURLE_OUT_OF_MEMORY;
 	}
 	return curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, x->headers);
@@ -172,6 +201,8 @@ void kube_easy_fini(struct kube_easy *x)
 	if (x->curl != NULL)
 		curl_easy_cleanup(x->curl);
 	x->curl = NULL;
+	free(x->body);
+	x->body = NULL;
 	for (struct curl_slist *h = x->headers; h != NULL; h = h->next)
 		explicit_bzero(h->data, strlen(h->data));
 	curl_slist_free_all(x->headers);

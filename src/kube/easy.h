@@ -13,6 +13,8 @@ struct kube_easy {
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
 	char text[CURL_ERROR_SIZE];
+	char *body; /* of one that leaves once, and how much of it has left */
+	size_t n, left;
 };
 
 /* libcurl's own kind of callback; arg is what kube_easy_owner answers. */

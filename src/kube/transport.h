@@ -41,6 +41,7 @@ struct kube_transfer_request {
 	const char *content_type; /* of the body; NULL: no body */
 	const char *body;
 	size_t n;
+	bool once;         /* the body leaves once, even where a kept connection breaks */
 	bool stream;       /* a 2xx answer is handed over as it comes, unbounded; otherwise it is collected */
 	size_t max_bytes;  /* of a collected answer, decoded */
 	uint32_t head_ms;  /* until the answer's headers are there; counts from the start */

@@ -4,6 +4,7 @@ import json
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -175,6 +176,46 @@ def test_the_answer_is_lost(cell):
 
     cell.api.fault(bound_and_cut, when=is_binding)
     assert cell.bind(tree, "n1") == ""
+    assert cell.stored("a")["spec"]["nodeName"] == "n1" and not cell.has_room(20000, "n1")
+
+
+@pytest.mark.parametrize("second", [422, 429])
+def test_it_leaves_once(cell, scheduler, second):
+    """A kept connection breaks when the API server has the Binding and has not done it yet. Whatever is answered to another
+    copy says nothing of the first."""
+    cell.node("n1")
+    cell.node("n2")
+    cell.start()
+    first = cell.pod("first")
+    assert cell.filter(first, "n2")["NodeNames"] == ["n2"] and cell.bind(first, "n2") == ""  # its connection is kept
+    tree = cell.pod("a")
+    cell.filter(tree, "n1")
+    ports, gate, done = [], threading.Event(), threading.Event()
+
+    def late(h):
+        r, api = h.request_seen, h.server.api
+        ports.append(r.connection)
+
+        def work():
+            gate.wait(60)
+            with api.lock:
+                api.change(r, "default", "pods", "a")
+            done.set()
+        threading.Thread(target=work, daemon=True).start()
+        reset(h)
+
+    cell.api.fault(late, when=is_binding)
+    cell.api.fault(status(second, headers={"Retry-After": "1"}), when=is_binding)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(cell.bind, tree, "n1")
+        wait_until("the second", 30, lambda: len([w for w in cell.writes() if w[1].endswith("/a/binding")]) == 2)
+        assert ports[0] in [r.connection for r in cell.api.requests if r.path.endswith("/first/binding")]
+        time.sleep(0.2)
+        assert not cell.has_room(30000, "n1")
+        gate.set()
+        assert done.wait(30)
+        assert (answer.result(60) == "") == (second == 429)
+    wait_until("what became of it is known", 30, lambda: scheduler.metric("hami_scheduler_binds_in_hand", state="in-doubt") == 0)
     assert cell.stored("a")["spec"]["nodeName"] == "n1" and not cell.has_room(20000, "n1")
 
 
