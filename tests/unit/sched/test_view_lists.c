@@ -5,6 +5,7 @@
 
 #include "harness/sweep.h"
 #include "harness/temp.h"
+#include "sched/view/view_verify.h"
 #include "unit/hami/signed_placement.h"
 
 static void ready_when_all_is_known(void **state)
@@ -309,6 +310,51 @@ static void signatures_of_the_first_sync(void **state)
 	check_first_sync(true);
 }
 
+static struct {
+	unsigned bad, idle;
+} verified;
+
+static void on_bad(void *arg, const struct view_bad *b, const struct hm_err *why)
+{
+	(void)arg;
+	assert_int_equal(b->print, verified.bad); /* in order */
+	assert_int_equal(why->code, HM_EPERM);
+	verified.bad++;
+}
+
+static void on_all_verified(void *arg)
+{
+	(void)arg;
+	verified.idle++;
+}
+
+/* No child can be had for a whole first sync: the loop goes on all the same. */
+static void without_children_a_turn_is_short(void **state)
+{
+	enum { COUNT = 4500, TURN = 2000 };
+	const struct view_verify_events events = { on_bad, on_all_verified, NULL };
+	hm_auto(view_verify) *v = NULL;
+	unsigned turns = 0;
+
+	(void)state;
+	assert_int_equal(view_verify_new(fake_loop, &events, &v, NULL), 0);
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct pod_hold h = { .hold = { .uid = "u" } };
+
+		assert_int_equal(view_verify_add(v, &h, i, NULL), 0);
+	}
+	view_verify_flush(v);
+	fork_fails = true;
+	for (unsigned before = 0; !view_verify_is_idle(v); before = verified.bad, turns++) {
+		assert_int_equal(loop_run_once(fake_loop, 100, NULL), 0);
+		assert_in_range(verified.bad - before, 0, TURN);
+		assert_true(turns < 100);
+	}
+	fork_fails = false;
+	assert_int_equal(verified.bad, COUNT);
+	assert_int_equal(verified.idle, 1);
+}
+
 /* What was told meanwhile is what counts; and an end in the middle leaves nothing. */
 static void changes_while_signatures_are_checked(void **state)
 {
@@ -406,6 +452,7 @@ int main(void)
 		cmocka_unit_test(in_a_list_the_mark_alone_is_not_enough),
 		cmocka_unit_test(what_ended_while_nobody_watched_is_free),
 		cmocka_unit_test(bound_without_our_words),
+		cmocka_unit_test(without_children_a_turn_is_short),
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
 		cmocka_unit_test_setup_teardown(keys_that_come_later_are_asked, temp_setup, temp_teardown),
