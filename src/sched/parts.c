@@ -199,7 +199,8 @@ static int make_lead(struct parts *p, struct hm_err *e)
 {
 	const struct sched_options *o = p->options;
 	char host[256];
-	const struct takeover_config takeover = { p->client, p->view, o->pod_namespace, o->pod_name, on_ready, p };
+	const struct takeover_config takeover = { p->client, p->view, o->pod_namespace, o->pod_name, BIND_OVER_MS,
+						  on_ready,  p };
 	struct lead_config config = {
 		.mode = lead_mode_of(o),
 		.name_space = o->leader_elect_namespace,

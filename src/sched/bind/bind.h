@@ -18,6 +18,9 @@
  * long there, for the server is told so (?timeout=): so it is over before another replica may lead, and before "the
  * pod is not bound" is believed. What was answered otherwise than by a yes or no is on its way until then.
  *
+ * That holds for what a killed process has sent, too: the next one in its pod leads no sooner (lead/election.h,
+ * lead/takeover.h).
+ *
  * A replica that does not lead any more (binder_stop) sends nothing new; what it has sent is followed to its end. */
 #ifndef HM_SCHED_BIND_BIND_H
 #define HM_SCHED_BIND_BIND_H
@@ -34,7 +37,12 @@
 #include "model/placement/cluster.h"
 #include "sched/view/view.h"
 
-enum { BIND_IN_FLIGHT = 10, BIND_IN_DOUBT = 100, BIND_ANSWER_MS = 25000 };
+enum {
+	BIND_IN_FLIGHT = 10,
+	BIND_IN_DOUBT = 100,
+	BIND_ANSWER_MS = 25000,
+	BIND_OVER_MS = 20000, /* a Binding is over so long after it was sent, whatever becomes of us */
+};
 
 struct bind_config {
 	struct kube_client *client;

@@ -10,7 +10,7 @@
 
 /* A Binding has this long to get to the API server, where we give it up, and as long there, where the server does
  * (?timeout=). LEAST_MS: less is not worth a try. */
-enum { POST_MS = 10000, LEAST_MS = 100, OWN_RATE_MS = 100 };
+enum { POST_MS = BIND_OVER_MS / 2, LEAST_MS = 100, OWN_RATE_MS = 100 };
 
 static uint64_t now_ms(const struct job *j)
 {

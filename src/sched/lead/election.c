@@ -44,13 +44,23 @@ static bool is_same(const struct kube_lease *a, const struct kube_lease *b)
 	       a->transitions == b->transitions;
 }
 
-static bool is_mine(const struct election *v)
+static bool is_ours(const struct election *v, const struct kube_lease *lease)
 {
 	size_t n = strlen(v->me);
 
 	if (!v->follows)
-		return strcmp(v->seen.holder, v->me) == 0;
-	return strncmp(v->seen.holder, v->me, n) == 0 && v->seen.holder[n] == identity_separator;
+		return strcmp(lease->holder, v->me) == 0;
+	return strncmp(lease->holder, v->me, n) == 0 && lease->holder[n] == identity_separator;
+}
+
+static bool is_mine(const struct election *v)
+{
+	return is_ours(v, &v->seen);
+}
+
+static bool is_anothers(const struct election *v, const struct kube_lease *lease)
+{
+	return lease->holder[0] != '\0' && !is_ours(v, lease);
 }
 
 static uint64_t duration_ms(const struct election *v)
@@ -58,15 +68,45 @@ static uint64_t duration_ms(const struct election *v)
 	return v->seen.duration_s > 0 ? (uint64_t)v->seen.duration_s * 1000 : v->rules.duration_ms;
 }
 
-/* One that is gone may have been renewed after we last saw it; of one that has another holder we saw all. */
+static void wait_until(struct election *v, uint64_t ms)
+{
+	v->from_ms = HM_MAX(v->from_ms, ms);
+}
+
+/* A Lease that was left says a duration of a second. */
+static uint64_t unseen_ms(const struct election *v, const struct kube_lease *next)
+{
+	uint64_t longest_ms = HM_MAX((uint64_t)next->duration_s * 1000, (uint64_t)v->rules.duration_ms);
+
+	return v->seen_ms != 0 ? HM_MAX(longest_ms, duration_ms(v)) : longest_ms;
+}
+
+/* Whether somebody may have led whom we did not see. At first sight that is a former process of ours, beside a
+ * kube-scheduler that went on. Of another's that is seen now we shall see the end. */
+static bool is_past_unknown(const struct election *v, const struct kube_lease *next)
+{
+	if (v->seen_ms == 0)
+		return !v->absent && !is_anothers(v, next);
+	return v->blind && (strcmp(next->holder, v->seen.holder) != 0 || next->transitions != v->seen.transitions);
+}
+
+/* One that is gone may have been renewed after we last saw it; of one that has another holder we saw all, unless we
+ * were blind. */
 static void note_end(struct election *v, const struct kube_lease *next, uint64_t now_ms)
 {
-	if (v->seen_ms == 0 || v->absent || v->seen.holder[0] == '\0' || is_mine(v))
+	if (v->follows && next != NULL && is_past_unknown(v, next))
+		wait_until(v, now_ms + unseen_ms(v, next));
+	if (v->seen_ms == 0 || v->absent || !is_anothers(v, &v->seen))
 		return;
 	if (next == NULL)
-		v->from_ms = HM_MAX(v->from_ms, now_ms + duration_ms(v));
+		wait_until(v, now_ms + duration_ms(v));
 	else if (strcmp(next->holder, v->seen.holder) != 0)
-		v->from_ms = HM_MAX(v->from_ms, v->seen_ms + duration_ms(v));
+		wait_until(v, v->seen_ms + duration_ms(v));
+}
+
+void election_be_blind(struct election *v, bool blind)
+{
+	v->blind = blind;
 }
 
 void election_see(struct election *v, const struct kube_lease *lease, uint64_t now_ms)

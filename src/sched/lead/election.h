@@ -13,7 +13,10 @@
  *
  * Or we only look on, at the Lease of the kube-scheduler in our own pod (election_follow): it leads as long as it
  * renews, two thirds of the duration being the limit (client-go's own proportion). That one is left by a program that
- * knows nothing of ours, so leaving it says nothing; and what it says of times is our own machine's clock. */
+ * knows nothing of ours, so leaving it says nothing; and what it says of times is our own machine's clock. A former
+ * process of ours may have led by the same Lease: who sees it for the first time as nobody's or ours waits for a whole
+ * duration, and so does who sees another holder after a time in which he saw nothing. Where there is no Lease yet
+ * nobody led. */
 #ifndef HM_SCHED_LEAD_ELECTION_H
 #define HM_SCHED_LEAD_ELECTION_H
 
@@ -40,6 +43,7 @@ struct election {
 	struct kube_lease seen;
 	bool known;        /* `seen` is what the server last said */
 	bool absent;       /* it last said that there is none */
+	bool blind;        /* it may say what it likes and we do not hear it all */
 	uint64_t seen_ms;  /* since when it says so */
 	uint64_t from_ms;  /* not before: 5. */
 	uint64_t until_ms; /* we lead before this moment; 0: we do not */
@@ -53,6 +57,9 @@ void election_init_follow(struct election *v, const struct election_rules *rules
 
 /* What the server says now; NULL: there is no such Lease. */
 void election_see(struct election *v, const struct kube_lease *lease, uint64_t now_ms);
+
+/* Of one who looks on: from now on what is seen is how it is now, and not all that it was in between; or all again. */
+void election_be_blind(struct election *v, bool blind);
 
 enum election_step {
 	ELECTION_READ,  /* the server is to be asked: nothing is known */

@@ -284,9 +284,32 @@ static void on_no_lease(void *arg, const struct kube_object *o)
 	settle(l);
 }
 
+/* A list tells how the Lease is now, not what it was since the watch before ended. */
+static void on_lists(void *arg)
+{
+	struct lead *l = arg;
+
+	election_be_blind(&l->election, true);
+}
+
+static void on_listed(void *arg)
+{
+	struct lead *l = arg;
+
+	election_be_blind(&l->election, false);
+	if (!l->election.known)
+		on_no_lease(l, NULL);
+}
+
 static int follow(struct lead *l, struct hm_err *e)
 {
-	struct kube_reflector_events events = { .changed = on_lease, .deleted = on_no_lease, .arg = l };
+	struct kube_reflector_events events = {
+		.changed = on_lease,
+		.deleted = on_no_lease,
+		.lists = on_lists,
+		.listed = on_listed,
+		.arg = l,
+	};
 	struct kube_reflector_options options = { 0 };
 	hm_auto_str path = { 0 }, selector = { 0 };
 

@@ -15,7 +15,7 @@
 
 enum { AGAIN_MS = 1000, EACH_MS = 15000, CALL_MS = 5000 };
 
-enum takeover_step { TAKEOVER_NONE, TAKEOVER_MARKS, TAKEOVER_DONE };
+enum takeover_step { TAKEOVER_NONE, TAKEOVER_ASKS, TAKEOVER_WAITS, TAKEOVER_MARKS, TAKEOVER_DONE };
 
 struct takeover {
 	struct takeover_config config;
@@ -202,15 +202,61 @@ static void mark(struct takeover *t)
 	}
 }
 
+/* ---- a former process in our pod */
+
+static void begin_to_mark(struct takeover *t)
+{
+	t->step = TAKEOVER_MARKS;
+	mark(t);
+}
+
+static void on_own_pod(void *arg, const struct kube_answer *a)
+{
+	struct takeover *t = arg;
+	hm_auto(cJSON) *pod = NULL;
+	struct hm_err e = a->err;
+
+	t->call = NULL;
+	if (a->status.outcome == KUBE_DONE && json_parse(a->body, a->n, &pod, &e) == 0) {
+		if (pod_annotation(pod, HAMI_POD_TERM) == NULL) {
+			begin_to_mark(t);
+			return;
+		}
+		log_info("a process led here before: what it has sent is waited for",
+			 KV_U64("ms", t->config.former_ms));
+	} else {
+		log_warn("whether a process led here before is not known", KV_ERR(&e));
+	}
+	t->step = TAKEOVER_WAITS;
+	loop_timer_arm(t->turn, t->config.former_ms);
+}
+
+static void ask_own_pod(struct takeover *t)
+{
+	struct kube_events_of_call events = { .done = on_own_pod, .arg = t };
+	struct kube_request r = { .verb = KUBE_GET, .timeout_ms = CALL_MS };
+	hm_auto_str path = { 0 };
+	struct hm_err e;
+
+	t->step = TAKEOVER_ASKS;
+	kube_url_add_path(&path, "/api/v1", t->config.name_space, "pods", t->config.pod);
+	r.path = str_text(&path);
+	if (str_failed(&path) || kube_client_call(t->config.client, &r, &events, &t->call, &e) < 0)
+		loop_timer_arm(t->turn, AGAIN_MS);
+}
+
 static void on_turn(void *arg)
 {
 	struct takeover *t = arg;
 
 	kube_call_cancel(HM_STEAL(t->call));
-	if (t->step == TAKEOVER_MARKS)
-		mark(t);
-	else if (t->step == TAKEOVER_DONE)
-		list_replicas(t);
+	switch (t->step) {
+	case TAKEOVER_NONE: break;
+	case TAKEOVER_ASKS: ask_own_pod(t); break;
+	case TAKEOVER_WAITS: begin_to_mark(t); break;
+	case TAKEOVER_MARKS: mark(t); break;
+	case TAKEOVER_DONE: list_replicas(t); break;
+	}
 }
 
 /* ---- life */
@@ -227,12 +273,12 @@ void takeover_begin(struct takeover *t, bool alone)
 {
 	stop(t);
 	hm_fmt(t->mark, sizeof t->mark, "%08x%08x%08x%08x", kube_random(), kube_random(), kube_random(), kube_random());
-	if (alone && !has_pod(t)) {
+	if (!alone)
+		begin_to_mark(t);
+	else if (has_pod(t))
+		ask_own_pod(t);
+	else
 		finish(t);
-		return;
-	}
-	t->step = TAKEOVER_MARKS;
-	mark(t);
 }
 
 void takeover_end(struct takeover *t)

@@ -228,6 +228,47 @@ def test_kube_schedulers_lease(replicas, cluster):
     assert [r for r in cluster.api.requests if "/leases" in r.path and r.method != "GET"] == []
 
 
+def test_a_restart_beside_the_same_kube_scheduler(replicas, cluster):
+    """Killed with a Binding under way; the kube-scheduler of the pod keeps its Lease, and the next process finds it as ours."""
+    def renew():
+        n = 0
+        while not over.wait(0.3):
+            n += 1
+            cluster.api.put_tree("leases", "kube-system", {"metadata": {"name": "hami"}, "spec": {
+                "holderIdentity": f"{socket.gethostname()}_x", "leaseDurationSeconds": 3, "renewTime": str(n)}})
+
+    over = threading.Event()
+    flags = ["--leader-elect", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
+             "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
+    cluster.node("n2", late=True)
+    first = replicas.start(*flags)
+    threading.Thread(target=renew, daemon=True).start()
+    assert replicas.leader() is first
+    trees = [cluster.api.put_tree("pods", "default", {**pod(name, **gpu(30000)), "status": {}}) for name in "ab"]
+    assert first.filter(trees[0], ["n2"])["NodeNames"] == ["n2"]
+    cluster.api.fault(lambda h: slow(h, 0.9, 0.9), when=is_binding)
+    with ask_to_bind(first, trees[0], "n2"):
+        wait_until("the Binding", 30, lambda: bindings(cluster, "a"))
+        first.end(signal.SIGKILL)
+    second = replicas.start(*flags)
+    assert replicas.leader() is second
+    sold = second.filter(trees[1], ["n2"])["NodeNames"]
+    time.sleep(max(0, bindings(cluster, "a")[0].at + 4 - time.monotonic()))
+    over.set()
+    assert cluster.api.objects["pods", "default", "a"]["spec"].get("nodeName") == "n2" and not sold
+
+
+def test_alone_a_former_process_is_waited_for(replicas, cluster):
+    """Its pod bears the mark of one that led before the container was started again."""
+    cluster.api.fault(lambda h: h.json(200, {**cluster.api.objects["pods", "kube-system", "s0"], "metadata": {
+        "name": "s0", "namespace": "kube-system", "uid": "u", "annotations": {"hami.io/scheduler-term": "former"}}}),
+        times=9, when=lambda h: h.command == "GET" and h.request_seen.path.endswith("/pods/s0"))
+    it = replicas.start("--pod-namespace=kube-system")
+    time.sleep(1.5)
+    assert not replicas.leads(it) and "a process led here before" in it.log()
+    assert not [r for r in cluster.api.seen(method="PATCH") if r.path.endswith("/pods/s0")]
+
+
 def test_a_key_that_comes_later_here(replicas, cluster, short_tmp):
     """A Secret's volume changes up to a minute apart: who does not know the key yet doubts, and looks again when it comes."""
     first, second = short_tmp / "keys-0", short_tmp / "keys-1"

@@ -151,6 +151,65 @@ static void anothers_last_word_is_waited_for(void **state)
 	assert_true(election_leads(&v, 17100));
 }
 
+/* A former process of ours may have sent something just before it died, and its kube-scheduler goes on. */
+static void a_former_process_is_waited_for(void **state)
+{
+	static const struct {
+		const char *first;
+		uint32_t duration_s;
+		uint64_t from_ms;
+	} cases[] = {
+		{ "me_x", 15, 16000 },
+		{ "", 1, 16000 },
+		{ "me_x", 60, 61000 },
+		{ "me_x", 0, 16000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(cases); i++) {
+		struct kube_lease lease = lease_of(cases[i].first, "t1", "5");
+		struct election v;
+
+		lease.duration_s = cases[i].duration_s;
+		election_init_follow(&v, &rules, "me");
+		election_see(&v, &lease, 1000);
+		election_follow(&v, UINT64_MAX);
+		assert_false(election_leads(&v, 1000));
+		see(&v, "me_x", "t2", "6", cases[i].from_ms - 1);
+		election_follow(&v, UINT64_MAX);
+		assert_false(election_leads(&v, cases[i].from_ms - 1));
+		assert_true(election_leads(&v, cases[i].from_ms));
+	}
+}
+
+/* The watch broke, and a list came after it: of renewals in between nobody tells. */
+static void what_a_list_leaves_out_is_waited_for(void **state)
+{
+	struct kube_lease back = lease_of("me_x", "t5", "9");
+	struct election v;
+
+	(void)state;
+	election_init_follow(&v, &rules, "me");
+	see(&v, "you_x", "t1", "5", 1000);
+	election_be_blind(&v, true);
+	see(&v, "me_x", "t3", "8", 15000);
+	election_be_blind(&v, false);
+	see(&v, "me_x", "t4", "9", 29999);
+	election_follow(&v, UINT64_MAX);
+	assert_false(election_leads(&v, 29999));
+	assert_true(election_leads(&v, 30000));
+	/* Ours, then another's, then ours again: the transitions say so. */
+	election_be_blind(&v, true);
+	see(&v, "me_x", "t4", "9", 31000);
+	election_follow(&v, UINT64_MAX);
+	assert_true(election_leads(&v, 31000));
+	back.transitions = 9;
+	election_see(&v, &back, 32000);
+	election_follow(&v, UINT64_MAX);
+	assert_false(election_leads(&v, 32000));
+	assert_int_equal(v.from_ms, 47000);
+}
+
 /* Told late: what counts is when it was renewed. */
 static void followed_from_when_it_was_renewed(void **state)
 {
@@ -158,6 +217,7 @@ static void followed_from_when_it_was_renewed(void **state)
 
 	(void)state;
 	election_init_follow(&v, &rules, "me");
+	election_see(&v, NULL, 1000);
 	see(&v, "me_x", "t1", "5", 5000);
 	election_follow(&v, 2000);
 	assert_true(election_leads(&v, 11999));
@@ -229,6 +289,7 @@ static void followed_is_exactly_our_host(void **state)
 		struct election v;
 
 		election_init_follow(&v, &rules, "node-1");
+		election_see(&v, NULL, 900); /* a fresh cluster: nobody led */
 		see(&v, cases[i].holder, "t", "5", 1000);
 		election_follow(&v, UINT64_MAX);
 		assert_int_equal(election_leads(&v, 1000), cases[i].ours);
@@ -402,6 +463,8 @@ int main(void)
 		cmocka_unit_test(a_conflict_only_asks_anew),
 		cmocka_unit_test(followed_is_exactly_our_host),
 		cmocka_unit_test(anothers_last_word_is_waited_for),
+		cmocka_unit_test(a_former_process_is_waited_for),
+		cmocka_unit_test(what_a_list_leaves_out_is_waited_for),
 		cmocka_unit_test(followed_from_when_it_was_renewed),
 		cmocka_unit_test(rules_that_do_not_fit),
 		cmocka_unit_test(never_two),

@@ -266,6 +266,36 @@ static void follows_kube_scheduler(void **state)
 	end();
 }
 
+/* A former process may have led beside the kube-scheduler that goes on; and what a list leaves out nobody tells. */
+static void what_was_not_seen_is_waited_for(void **state)
+{
+	(void)state;
+	begin(LEAD_FOLLOW);
+	fake_reflector.lists(fake_reflector.arg);
+	fake_watch(FOLLOWED("host-1_x", "1"), false);
+	fake_reflector.listed(fake_reflector.arg);
+	assert_false(lead_is_ours(w.lead));
+	fast_moved_ms += 14000;
+	fake_watch(FOLLOWED("host-1_x", "2"), false);
+	assert_false(lead_is_ours(w.lead));
+	wait_told(1);
+	assert_true(w.leads);
+	fake_watch(FOLLOWED("host-2_x", "3"), false);
+	fast_moved_ms += 14000;
+	fake_reflector.lists(fake_reflector.arg);
+	fake_watch(FOLLOWED("host-1_x", "8"), false);
+	fake_reflector.listed(fake_reflector.arg);
+	fast_moved_ms += 14000;
+	fake_watch(FOLLOWED("host-1_x", "9"), false);
+	assert_false(lead_is_ours(w.lead));
+	/* In sight the whole time. */
+	fake_watch(FOLLOWED("host-2_x", "10"), false);
+	fast_moved_ms += 15000;
+	fake_watch(FOLLOWED("host-1_x", "11"), false);
+	assert_true(lead_is_ours(w.lead));
+	end();
+}
+
 /* The watch lags: what counts is when the Lease was renewed, by the clock of the machine that is ours, too. */
 static void told_late(void **state)
 {
@@ -285,6 +315,8 @@ static void told_late(void **state)
 			 "{'metadata':{'name':'hami','namespace':'kube-system','uid':'u','resourceVersion':'1'},'spec':"
 			 "{'holderIdentity':'host-1_x','leaseDurationSeconds':15,'renewTime':'%s.000000Z'}}",
 			 str_text(&time));
+		/* There was none yet: nobody led before. */
+		fake_reflector.listed(fake_reflector.arg);
 		fake_watch(str_text(&text), false);
 		/* Its text has whole seconds here. */
 		assert_in_range(lead_alone_ms(w.lead), rows[i].alone_ms > 1500 ? rows[i].alone_ms - 1500 : 0,
@@ -328,11 +360,17 @@ static void what_is_missing_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(made_and_renewed),       cmocka_unit_test(lost_when_nobody_answers),
-		cmocka_unit_test(lost_while_it_slept),    cmocka_unit_test(another_one_has_taken_it),
-		cmocka_unit_test(left_to_the_next),       cmocka_unit_test(what_is_not_ours_is_not_left),
-		cmocka_unit_test(follows_kube_scheduler), cmocka_unit_test(told_late),
-		cmocka_unit_test(alone_it_always_leads),  cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(made_and_renewed),
+		cmocka_unit_test(lost_when_nobody_answers),
+		cmocka_unit_test(lost_while_it_slept),
+		cmocka_unit_test(another_one_has_taken_it),
+		cmocka_unit_test(left_to_the_next),
+		cmocka_unit_test(what_is_not_ours_is_not_left),
+		cmocka_unit_test(follows_kube_scheduler),
+		cmocka_unit_test(what_was_not_seen_is_waited_for),
+		cmocka_unit_test(told_late),
+		cmocka_unit_test(alone_it_always_leads),
+		cmocka_unit_test(what_is_missing_is_said),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 15;
