@@ -6,25 +6,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "core/check.h"
-#include "core/link.h"
-#include "model/placement/host_use.h"
-#include "model/placement/node_book.h"
-
-struct cluster {
-	struct map
-		*books; /* struct node_book by name; one lives while its node is there or pods have something of it */
-	struct map *holdings; /* struct holding by pod UID */
-	struct host_uses *hosts;
-	struct quotas *quotas;
-	struct texts *texts;
-	struct link reserved; /* struct holding.of_reserved */
-	size_t node_count;
-	uint32_t lists; /* of all pods, begun */
-	struct cluster_extremes extremes;
-	bool least_known;           /* of the extremes */
-	struct hold_share *scratch; /* of cluster_reserve */
-	size_t scratch_cap;
-};
+#include "model/placement/cluster_state.h"
 
 struct cluster *cluster_new(uint64_t memory_factor)
 {
@@ -438,93 +420,7 @@ uint64_t cluster_next_expiry_ms(const struct cluster *c)
 	return next;
 }
 
-/* ---- looking */
-
-const struct holding *cluster_find(const struct cluster *c, const char *uid)
-{
-	return map_get(c->holdings, uid);
-}
-
-const char *cluster_holding_node(const struct holding *h)
-{
-	return h->node->name;
-}
-
-const char *cluster_holding_space(const struct holding *h)
-{
-	return quota_space_name(h->space);
-}
-
-bool cluster_holding_waits(const struct holding *h)
-{
-	return node_book_waits(h->node, h);
-}
-
-struct hold_share cluster_holding_share(const struct holding *h, size_t i)
-{
-	const struct card_share *s = &h->shares[i];
-
-	return (struct hold_share) {
-		.container = s->container,
-		.uuid = h->node->cards[s->card].uuid,
-		.memory_mib = s->memory_mib,
-		.cores = s->cores,
-		.profile = holding_profile(h, s),
-		.at = s->at,
-	};
-}
-
-bool cluster_next_book(const struct cluster *c, size_t *at, const struct node_book **out)
-{
-	void *value;
-
-	if (!map_next(c->books, at, NULL, &value))
-		return false;
-	*out = value;
-	return true;
-}
-
-const struct node_book *cluster_book(const struct cluster *c, const char *node)
-{
-	return map_get(c->books, node);
-}
-
-bool cluster_next_node(const struct cluster *c, size_t *at, const struct node_state **out)
-{
-	const struct node_book *b;
-
-	while (cluster_next_book(c, at, &b)) {
-		*out = b->state;
-		if (b->state != NULL)
-			return true;
-	}
-	return false;
-}
-
-bool cluster_next_holding(const struct cluster *c, size_t *at, const struct holding **out)
-{
-	void *value;
-
-	if (!map_next(c->holdings, at, NULL, &value))
-		return false;
-	*out = value;
-	return true;
-}
-
-size_t cluster_holdings_on(const struct cluster *c, const char *node, const struct holding **out, size_t cap)
-{
-	const struct node_book *b = map_get(c->books, node);
-	size_t n = 0;
-
-	if (b == NULL)
-		return 0;
-	LIST_FOR_EACH (&b->holdings, at) {
-		if (n == cap)
-			break;
-		out[n++] = HM_CONTAINER(at, struct holding, of_node);
-	}
-	return b->holding_count;
-}
+/* ---- for a question */
 
 static struct holding *own(struct cluster *c, const struct holding *h)
 {
@@ -544,29 +440,4 @@ void cluster_put_down(struct cluster *c, const struct holding *h)
 {
 	node_book_put_down(h->node, own(c, h));
 	quota_space_add(h->space, h->charged);
-}
-
-size_t cluster_node_count(const struct cluster *c)
-{
-	return c->node_count;
-}
-
-size_t cluster_holding_count(const struct cluster *c)
-{
-	return map_count(c->holdings);
-}
-
-/* The least is worked out when asked for: nodes change some times a second, and most changes do not touch it. */
-struct cluster_extremes cluster_extremes(struct cluster *c)
-{
-	const struct node_state *n;
-	int32_t least = 0;
-
-	for (size_t at = 0; !c->least_known && cluster_next_node(c, &at, &n);)
-		for (size_t i = 0; i < n->count; i++)
-			least = least == 0 ? n->cards[i].memory_mib : HM_MIN(least, n->cards[i].memory_mib);
-	if (!c->least_known)
-		c->extremes.least_memory_mib = least;
-	c->least_known = true;
-	return c->extremes;
 }
