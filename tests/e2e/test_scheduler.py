@@ -183,7 +183,8 @@ def test_a_thousand_nodes_and_a_scheduler_that_is_killed(node, thousand):
     held = recount(pods)
     assert max(mib for mib, _ in held.values()) <= CARD_OF_MANY and max(count for _, count in held.values()) <= SLOTS
 
-    writes = [a for a in node.audited()[before:] if a["verb"] not in ("get", "list")]
+    # Of pods that the killed one had promised a node the next one may tell that they were not bound.
+    writes = [a for a in node.audited()[before:] if a["verb"] not in ("get", "list") and a["objectRef"]["resource"] != "events"]
     assert {(a["verb"], a["objectRef"]["resource"], a["objectRef"].get("subresource")) for a in writes} == {("create", "pods", "binding")}
     good = [a["objectRef"]["name"] for a in writes if a["responseStatus"]["code"] == 201]
     assert len(set(good)) == len(good), "no pod is bound twice"

@@ -296,6 +296,8 @@ def test_keys_that_go_away_while_nobody_looks(node, signing):
     wait_until("nothing signed is left", 30, lambda: not claims_of(node, "vouched"))
     assert "no key in the folder yet" not in node.agent_log.read_text()
     restart_agent(node, f"--signature-keys={keys}")
+    # The kubelet may count the former process's devices for a moment more.
+    wait_until("it says so", 15, lambda: "no key in the folder yet" in node.agent_log.read_text())
     (line,) = [line for line in node.agent_log.read_text().splitlines() if "no key in the folder yet" in line]
     assert "placements are taken unsigned" in line and " WARN " in line
     node.place(Pod.one("anybodys", hold(mib=1), restart="Always"), [[(a, 700, 0)]])
