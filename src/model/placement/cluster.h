@@ -113,9 +113,6 @@ const struct node_book *cluster_book(const struct cluster *c, const char *node);
 size_t cluster_node_count(const struct cluster *c);                              /* that are there */
 size_t cluster_holding_count(const struct cluster *c);
 
-/* How many holdings the node has; the first `cap` of them. */
-size_t cluster_holdings_on(const struct cluster *c, const char *node, const struct holding **out, size_t cap);
-
 /* ---- what if a pod were not there: its share of cards and quota does not count until it is put down. Nothing else may
  * change meanwhile. */
 void cluster_lift(struct cluster *c, const struct holding *h);

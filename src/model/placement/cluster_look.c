@@ -74,21 +74,6 @@ bool cluster_next_holding(const struct cluster *c, size_t *at, const struct hold
 	return true;
 }
 
-size_t cluster_holdings_on(const struct cluster *c, const char *node, const struct holding **out, size_t cap)
-{
-	const struct node_book *b = map_get(c->books, node);
-	size_t n = 0;
-
-	if (b == NULL)
-		return 0;
-	LIST_FOR_EACH (&b->holdings, at) {
-		if (n == cap)
-			break;
-		out[n++] = HM_CONTAINER(at, struct holding, of_node);
-	}
-	return b->holding_count;
-}
-
 size_t cluster_node_count(const struct cluster *c)
 {
 	return c->node_count;

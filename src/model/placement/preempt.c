@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/placement/node_book.h"
 
 enum { MOST_TRIES = 20000 };
 
@@ -14,23 +15,20 @@ struct preempt {
 	const struct pod_ask *ask;
 	unsigned tries;
 	struct grant grant;
-	/* Of the node under way: all who hold something there; of them those that are lifted in any case, and then
-	 * those that may have to go. */
-	const struct holding **all, **lifted;
-	size_t all_cap, lifted_cap, going, count;
+	/* Of those who hold something on the node under way: those that are lifted in any case, and then those that may
+	 * have to go. */
+	const struct holding **lifted;
+	size_t lifted_cap, going, count;
 };
 
 struct preempt *preempt_new(void)
 {
-	struct preempt *p = calloc(1, sizeof *p);
+	hm_auto(preempt) *p = calloc(1, sizeof *p);
 
 	if (p == NULL)
 		return NULL;
 	p->fitter = fitter_new();
-	if (p->fitter != NULL)
-		return p;
-	free(p);
-	return NULL;
+	return p->fitter == NULL ? NULL : HM_STEAL(p);
 }
 
 void preempt_free(struct preempt *p)
@@ -39,7 +37,6 @@ void preempt_free(struct preempt *p)
 		return;
 	fitter_free(p->fitter);
 	grant_fini(&p->grant);
-	free(p->all);
 	free(p->lifted);
 	free(p);
 }
@@ -103,22 +100,25 @@ static void lift(struct preempt *p, const struct holding *h)
 	p->lifted[p->count++] = h;
 }
 
-static int lift_all(struct preempt *p, const char *node, const char *const *going, size_t going_count, struct hm_err *e)
+static int lift_all(struct preempt *p, const struct node_book *b, const char *const *going, size_t going_count,
+		    struct hm_err *e)
 {
-	size_t n = cluster_holdings_on(p->cluster, node, NULL, 0);
-
 	p->going = p->count = 0;
-	if (!array_reserve(&p->all, &p->all_cap, n, sizeof p->all[0]) ||
-	    !array_reserve(&p->lifted, &p->lifted_cap, n, sizeof p->lifted[0]))
-		return hm_err_set(e, HM_ENOMEM, "holders of node %s", node);
-	(void)cluster_holdings_on(p->cluster, node, p->all, n);
-	for (size_t i = 0; i < n; i++)
-		if (is_going(p->all[i], going, going_count))
-			lift(p, p->all[i]);
+	if (!array_reserve(&p->lifted, &p->lifted_cap, b->holding_count, sizeof p->lifted[0]))
+		return hm_err_set(e, HM_ENOMEM, "holders of node %s", b->name);
+	LIST_FOR_EACH (&b->holdings, at) {
+		const struct holding *h = HM_CONTAINER(at, struct holding, of_node);
+
+		if (is_going(h, going, going_count))
+			lift(p, h);
+	}
 	p->going = p->count;
-	for (size_t i = 0; i < n; i++)
-		if (!is_going(p->all[i], going, going_count) && may_go(p, p->all[i]))
-			lift(p, p->all[i]);
+	LIST_FOR_EACH (&b->holdings, at) {
+		const struct holding *h = HM_CONTAINER(at, struct holding, of_node);
+
+		if (!is_going(h, going, going_count) && may_go(p, h))
+			lift(p, h);
+	}
 	return 0;
 }
 
@@ -154,14 +154,16 @@ static int spare(struct preempt *p, const struct node_state *n, struct hm_err *e
 int preempt_node(struct preempt *p, const char *node, const char *const *going, size_t going_count,
 		 const struct holding *const **victims, size_t *count, struct hm_err *e)
 {
-	const struct node_state *n = cluster_node(p->cluster, node);
+	const struct node_book *b = cluster_book(p->cluster, node);
+	const struct node_state *n = b != NULL ? b->state : NULL;
 	int fit;
 
 	*count = 0;
 	if (n == NULL || p->tries >= MOST_TRIES)
 		return 0;
-	if (lift_all(p, node, going, going_count, e) < 0)
-		return -e->code;
+	fit = lift_all(p, b, going, going_count, e);
+	if (fit < 0)
+		return fit;
 	fit = fits(p, n, e);
 	if (fit > 0 && spare(p, n, e) < 0)
 		fit = -HM_ENOMEM;
