@@ -26,21 +26,24 @@ struct node_state *node_state_new(const char *name, struct texts *texts)
 /* The modes that there are stand here, so that the keeper has types: who looks at them finds no mode. */
 static const char *const modes[] = { HAMI_MODE_CORE, HAMI_MODE_MIG, HAMI_MODE_MPS };
 
-static const char *keep_mode(struct texts *t, const char *mode)
+static const char *known_mode(const char *mode)
 {
 	for (size_t i = 0; i < HM_COUNT(modes); i++)
 		if (strcmp(modes[i], mode) == 0)
 			return modes[i];
-	return texts_keep(t, mode);
+	return NULL;
+}
+
+static const char *keep_mode(struct texts *t, const char *mode)
+{
+	const char *known = known_mode(mode);
+
+	return known != NULL ? known : texts_keep(t, mode);
 }
 
 static void drop_texts(struct texts *t, const struct node_card *c)
 {
-	bool kept = c->mode != NULL;
-
-	for (size_t i = 0; i < HM_COUNT(modes); i++)
-		kept &= c->mode != modes[i];
-	if (kept)
+	if (c->mode != NULL && known_mode(c->mode) == NULL)
 		texts_drop(t, c->mode);
 	if (c->type != NULL)
 		texts_drop(t, c->type);
