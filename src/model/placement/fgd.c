@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "core/check.h"
 #include "core/macros.h"
+#include "core/splitmix.h"
 #include "model/placement/mix_mark.h"
 
 enum {
@@ -113,14 +114,6 @@ const struct node_order *fgd_order(struct fgd *f)
 	return &f->order;
 }
 
-/* splitmix64's finish: what is added up below must look random. */
-static uint64_t scramble(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
 static void forget_tables(struct fgd *f)
 {
 	for (size_t i = 0; i < f->kind_count; i++) {
@@ -128,7 +121,7 @@ static void forget_tables(struct fgd *f)
 		free(f->kinds[i].type);
 	}
 	f->kind_count = 0;
-	f->age = scramble(f->age + 1); /* what is cached is of other tables */
+	f->age = splitmix_scramble(f->age + 1); /* what is cached is of other tables */
 }
 
 void fgd_free(struct fgd *f)
@@ -160,7 +153,7 @@ static bool came_before(struct fgd *f, const char *uid)
 	uint64_t *place;
 
 	for (const char *c = uid; *c != '\0'; c++)
-		hash = scramble(hash * 31 + (uint8_t)*c + 1);
+		hash = splitmix_scramble(hash * 31 + (uint8_t)*c + 1);
 	place = &f->recent[hash % RECENT];
 	if (*place == hash)
 		return true;
@@ -228,17 +221,18 @@ uint16_t card_free_milli(const struct node_card *card, const struct card_use *us
 	return (uint16_t)HM_MIN(milli, used->slots > 0 ? CARD_MILLI - 1 : CARD_MILLI);
 }
 
-/* Cards in any order give the same sum, and one card's part can be exchanged. */
+/* Cards in any order give the same sum, and one card's part can be exchanged: what is added up must look random. */
 static uint64_t card_key(uint16_t milli)
 {
-	return milli == 0 ? 0 : scramble(0x9e3779b97f4a7c15u * (uint64_t)(milli + 1u));
+	return milli == 0 ? 0 : splitmix_scramble(SPLITMIX_STEP * (uint64_t)(milli + 1u));
 }
 
 static uint64_t host_key(const struct node_room *room, size_t kind)
 {
-	uint64_t key = scramble((uint64_t)room->cpu_milli + 0x632be59bd9b4e019u);
+	uint64_t key = splitmix_scramble((uint64_t)room->cpu_milli + 0x632be59bd9b4e019u);
 
-	return scramble(key ^ ((uint64_t)room->host_mib * 0xd6e8feb86659fd93u)) + scramble(~(uint64_t)kind);
+	return splitmix_scramble(key ^ ((uint64_t)room->host_mib * 0xd6e8feb86659fd93u)) +
+	       splitmix_scramble(~(uint64_t)kind);
 }
 
 /* Those of a node and host lie side by side: it is asked about card by card. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "core/splitmix.h"
 
 enum { NO_ENTRY = MIX_MAX_SHAPES };
 
@@ -183,13 +184,10 @@ int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err 
 	return rc;
 }
 
-/* splitmix64 of the number: dice that fall the same way every time. */
+/* They fall the same way every time. */
 static uint64_t dice(uint64_t n)
 {
-	n *= 0x9e3779b97f4a7c15u;
-	n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9u;
-	n = (n ^ (n >> 27)) * 0x94d049bb133111ebu;
-	return n ^ (n >> 31);
+	return splitmix_scramble(n * SPLITMIX_STEP);
 }
 
 /* Reservoir: the n-th pod takes the place of any of the n with the same chance, and most of those are in no window. */

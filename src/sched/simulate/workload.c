@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "core/splitmix.h"
 
 void workload_fini(struct workload *w)
 {
@@ -27,14 +28,10 @@ int workload_plain(const struct trace *t, struct workload *out, struct hm_err *e
 	return rc;
 }
 
-/* splitmix64 */
 static uint64_t roll(uint64_t *state, uint64_t below)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (z ^ (z >> 31)) % below;
+	*state += SPLITMIX_STEP;
+	return splitmix_scramble(*state) % below;
 }
 
 static int grow(const struct trace *t, int64_t more_milli, uint64_t *dice, struct workload *w, struct hm_err *e)
