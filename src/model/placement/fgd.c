@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "core/check.h"
+#include "core/fnv.h"
 #include "core/macros.h"
 #include "core/splitmix.h"
 #include "model/placement/mix_mark.h"
@@ -149,12 +150,9 @@ void fgd_be_blind(struct fgd *f)
 
 static bool came_before(struct fgd *f, const char *uid)
 {
-	uint64_t hash = 0;
-	uint64_t *place;
+	uint64_t hash = fnv_add(FNV_BEGIN, uid, strlen(uid));
+	uint64_t *place = &f->recent[hash % RECENT];
 
-	for (const char *c = uid; *c != '\0'; c++)
-		hash = splitmix_scramble(hash * 31 + (uint8_t)*c + 1);
-	place = &f->recent[hash % RECENT];
 	if (*place == hash)
 		return true;
 	*place = hash;
