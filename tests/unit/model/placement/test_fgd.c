@@ -29,6 +29,13 @@ static void add(struct pod_mix *m, int32_t milli)
 	assert_int_equal(pod_mix_add(m, &(struct mix_shape) { 1, { .memory_mib = milli } }, 1, &e), 0);
 }
 
+static void see(struct pod_mix *m, int32_t milli)
+{
+	struct hm_err e;
+
+	assert_int_equal(pod_mix_see(m, &(struct mix_shape) { 1, { .memory_mib = milli } }, &e), 0);
+}
+
 /* In milli; *card: the first card of the grant. */
 static int64_t cost_of(struct fgd *f, const struct node_state *n, uint32_t cards, int32_t milli, uint32_t *card)
 {
@@ -49,6 +56,17 @@ static int64_t cost_of(struct fgd *f, const struct node_state *n, uint32_t cards
 		*card = g.shares[0].card;
 	assert_int_equal(cost % MEASURE_MILLI, 0);
 	return cost / MEASURE_MILLI;
+}
+
+/* How fragmented the node is, by the mix as it is now. */
+static int64_t measured(struct fgd *f, const struct node_state *n)
+{
+	struct hm_err e;
+	int64_t got;
+
+	fgd_begin(f, NULL);
+	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
+	return got;
 }
 
 static void the_node_that_loses_least(void **state)
@@ -99,18 +117,13 @@ static void the_order_of_cards_does_not_matter(void **state)
 	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
 	hm_auto(node_state) *a = node_with(texts, "a", (int[]) { 1000, 600, 250, 0 });
 	hm_auto(node_state) *b = node_with(texts, "b", (int[]) { 250, 1000, 600, 0 });
-	int64_t measure_a, measure_b;
-	struct hm_err e;
 
 	(void)state;
 	add(&mix, 500);
 	add(&mix, 1000);
-	fgd_begin(f, NULL);
-	assert_int_equal(fgd_node_measure(f, a, &measure_a, &e), 0);
-	assert_int_equal(fgd_node_measure(f, b, &measure_b, &e), 0);
-	assert_int_equal(measure_a, measure_b);
 	/* 500: 250 is lost; 1000: 850 are */
-	assert_int_equal(measure_a, 550 * (int64_t)MEASURE_MILLI);
+	assert_int_equal(measured(f, a), 550 * (int64_t)MEASURE_MILLI);
+	assert_int_equal(measured(f, b), measured(f, a));
 }
 
 static void what_cannot_be_shared_does_not_count(void **state)
@@ -211,7 +224,6 @@ static void the_cache_tells_the_truth(void **state)
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &weights);
 	uint32_t dice = 42;
-	struct hm_err e;
 
 	(void)state;
 	for (int32_t i = 1; i <= 10; i++)
@@ -222,7 +234,6 @@ static void the_cache_tells_the_truth(void **state)
 		int milli[5] = { 0 };
 		uint16_t cards[4];
 		hm_auto(node_state) *n = NULL;
-		int64_t got;
 
 		for (size_t i = 0; i < 4; i++) {
 			milli[i] = 100 + (int)roll(&dice, 10) * 100;
@@ -230,9 +241,7 @@ static void the_cache_tells_the_truth(void **state)
 		}
 		n = node_with(texts, "n", milli);
 		n->cpu_milli = (int64_t)roll(&dice, 3) * 1000;
-		fgd_begin(f, NULL);
-		assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-		assert_int_equal(got,
+		assert_int_equal(measured(f, n),
 				 mix_table_measure(t, &(struct node_room) { cards, 4, n->cpu_milli, -1 }, &weights));
 	}
 }
@@ -251,16 +260,13 @@ static void the_host_counts_in_steps(void **state)
 	hm_auto(fgd) *f = fgd_new(&mix, &weights);
 	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 1000, 0 });
 	struct hm_err e;
-	int64_t got;
 
 	(void)state;
 	assert_int_equal(pod_mix_add(&mix, &(struct mix_shape) { 1, { .memory_mib = 1000 }, 1000, 1024 }, 1, &e), 0);
 	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
 		n->cpu_milli = hosts[i].cpu_milli;
 		n->host_mib = hosts[i].host_mib;
-		fgd_begin(f, NULL);
-		assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-		assert_int_equal((got * 10 + MEASURE_MILLI / 2) / MEASURE_MILLI, hosts[i].lost);
+		assert_int_equal((measured(f, n) * 10 + MEASURE_MILLI / 2) / MEASURE_MILLI, hosts[i].lost);
 	}
 }
 
@@ -270,26 +276,14 @@ static void it_learns(void **state)
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
 	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
-	struct hm_err e;
-	int64_t got;
 
 	(void)state;
-	fgd_begin(f, NULL);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got / MEASURE_MILLI, 600); /* knowing nothing, it keeps whole cards */
+	assert_int_equal(measured(f, n) / MEASURE_MILLI, 600); /* knowing nothing, it keeps whole cards */
 	for (int i = 0; i < 100; i++) {
-		assert_int_equal(pod_mix_see(&mix, &(struct mix_shape) { 1, { .memory_mib = 600 } }, &e), 0);
+		see(&mix, 600);
 		fgd_begin(f, NULL);
 	}
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got, 0);
-}
-
-static void see(struct pod_mix *m, int32_t milli)
-{
-	struct hm_err e;
-
-	assert_int_equal(pod_mix_see(m, &(struct mix_shape) { 1, { .memory_mib = milli } }, &e), 0);
+	assert_int_equal(measured(f, n), 0);
 }
 
 /* Of 600 free milli, half of the pods have use for 600, and all for 300. */
@@ -299,33 +293,26 @@ static void it_learns_when_the_mix_has_shifted(void **state)
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
 	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
-	struct hm_err e;
-	int64_t got;
 
 	(void)state;
 	for (int i = 0; i < MIX_WINDOW; i++)
 		see(&mix, i % 2 == 0 ? 600 : 1000);
-	fgd_begin(f, NULL);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got / MEASURE_MILLI, 300);
+	assert_int_equal(measured(f, n) / MEASURE_MILLI, 300);
 	/* The same again, and a sixteenth of it less one pod (of each place one that was 1000): as before. */
 	for (int i = 0; i < 2 * MIX_WINDOW; i++) {
 		fgd_begin(f, NULL);
 		see(&mix,
 		    i % 2 == 0 || (i > MIX_WINDOW && i / 2 % (MIX_WINDOW / 2) < MIX_WINDOW / 16 - 1) ? 600 : 1000);
 	}
-	fgd_begin(f, NULL);
 	assert_int_equal(mix.entries[0].weight, MIX_WINDOW / 2 + MIX_WINDOW / 16 - 1);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got / MEASURE_MILLI, 300);
+	assert_int_equal(measured(f, n) / MEASURE_MILLI, 300);
 	/* One more. */
 	for (int i = 0; i < MIX_WINDOW; i++) {
 		see(&mix, i % 2 == 0 || i / 2 < MIX_WINDOW / 16 ? 600 : 1000);
 		fgd_begin(f, NULL);
 	}
 	assert_int_equal(mix.entries[0].weight, MIX_WINDOW / 2 + MIX_WINDOW / 16);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got * 16, 600 * 7 * (int64_t)MEASURE_MILLI); /* 7 of 16 have none */
+	assert_int_equal(measured(f, n) * 16, 600 * 7 * (int64_t)MEASURE_MILLI); /* 7 of 16 have none */
 }
 
 /* Another shape in the place of one that is gone is another one. */
@@ -335,25 +322,19 @@ static void a_shape_in_anothers_place_is_new(void **state)
 	hm_auto_pod_mix mix = { 0 };
 	hm_auto(fgd) *f = fgd_new(&mix, &only_f);
 	hm_auto(node_state) *n = node_with(texts, "n", (int[]) { 600, 0 });
-	struct hm_err e;
-	int64_t got;
 
 	(void)state;
 	for (int i = 0; i < MIX_WINDOW; i++)
 		see(&mix, 1000);
 	see(&mix, 900);
-	fgd_begin(f, NULL);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got / MEASURE_MILLI, 600);
+	assert_int_equal(measured(f, n) / MEASURE_MILLI, 600);
 	for (int i = 1; i < MIX_WINDOW; i++)
 		see(&mix, 900);
 	for (int i = 0; i < MIX_WINDOW; i++)
 		see(&mix, 600);
 	assert_int_equal(mix.count, 2);
 	assert_int_equal(mix.entries[0].weight, MIX_WINDOW); /* as 1000 had, but for one */
-	fgd_begin(f, NULL);
-	assert_int_equal(fgd_node_measure(f, n, &got, &e), 0);
-	assert_int_equal(got, 0);
+	assert_int_equal(measured(f, n), 0);
 }
 
 static void a_pod_tried_again_counts_once(void **state)
