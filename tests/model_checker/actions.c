@@ -35,20 +35,17 @@ static void learn_of_bare(struct w_pod *p)
 
 static void learn(struct w_pod *p, bool fresh)
 {
-	if (fresh)
+	if (fresh || p->phase == W_ENDED || p->phase == W_GONE) {
 		forget(p);
-	if (p->phase == W_BOUND || p->phase == W_TERMINATING)
-		p->seen_on = p->text.node;
-	else if (fresh || p->phase != W_PENDING)
 		p->seen_on = -1;
-	if (p->phase != W_BOUND && p->phase != W_TERMINATING) {
-		if (p->phase != W_PENDING)
-			forget(p);
-	} else if (p->text.bare) {
-		learn_of_bare(p);
-	} else {
-		believe(p);
 	}
+	if (!w_is_bound(p))
+		return;
+	p->seen_on = p->text.node;
+	if (p->text.bare)
+		learn_of_bare(p);
+	else
+		believe(p);
 }
 
 static void tell(struct world *w, struct subject *s, struct w_pod *p)
@@ -147,11 +144,11 @@ static void resolve(struct world *w, struct subject *s, struct w_pod *p)
 	if (!p->asked_nobody)
 		return;
 	w_say(w, "%s is read after a lost answer", p->name);
-	if ((p->phase != W_BOUND && p->phase != W_TERMINATING) || p->text.bare) {
+	if (!w_is_bound(p) || p->text.bare) {
 		cluster_roll_back(s->c, p->uid);
 		forget(p);
 	}
-	if (p->phase == W_BOUND || p->phase == W_TERMINATING)
+	if (w_is_bound(p))
 		tell(w, s, p);
 }
 
@@ -187,7 +184,7 @@ static void delete_pod(struct world *w, struct subject *s, struct w_pod *p)
 
 static void end_pod(struct world *w, struct subject *s, struct w_pod *p)
 {
-	if (p->phase != W_BOUND && p->phase != W_TERMINATING)
+	if (!w_is_bound(p))
 		return;
 	p->phase = W_ENDED;
 	w_say(w, "%s has ended", p->name);

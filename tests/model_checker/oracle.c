@@ -265,13 +265,14 @@ static bool is_simple(const struct world *w, const struct w_pod *p)
 	       (p->card_policy == NULL || strcmp(p->card_policy, "mutex") != 0);
 }
 
-static bool node_has_room(const struct world *w, const struct w_pod *p, int node)
+/* How many of its cards would do; none where it is away. */
+static int cards_for(const struct world *w, const struct w_pod *p, int node)
 {
 	int room = 0;
 
-	for (int c = 0; c < W_CARDS; c++)
+	for (int c = 0; c < W_CARDS && w->nodes[node].present; c++)
 		room += card_has_room(w, node, c, &p->asks[0]);
-	return w->nodes[node].present && room >= p->asks[0].count;
+	return room;
 }
 
 static bool may_go(const struct w_pod *p, const struct w_pod *holder, int node)
@@ -295,7 +296,7 @@ static bool room_without(const struct world *w, const struct w_pod *p, int node,
 		if (goes || (victims == NULL && may_go(p, it, node)))
 			it->belief = W_FREE;
 	}
-	return node_has_room(&without, p, node);
+	return cards_for(&without, p, node) >= p->asks[0].count;
 }
 
 static bool has_cut_cards(const struct w_node *n)
@@ -325,15 +326,11 @@ void oracle_check_victims(struct world *w, const struct w_pod *p, int node, stru
 
 void oracle_check_refusal(struct world *w, const struct w_pod *p, const bool candidates[W_NODES])
 {
-	const struct w_ask *a = &p->asks[0];
-
 	if (!is_simple(w, p))
 		return;
 	for (int n = 0; n < W_NODES; n++) {
-		int room = 0;
-		for (int c = 0; c < W_CARDS; c++)
-			room += card_has_room(w, n, c, a);
-		if (candidates[n] && w->nodes[n].present && room >= a->count)
+		int room = cards_for(w, p, n);
+		if (candidates[n] && room >= p->asks[0].count)
 			w_fail(w, "%s was refused, and %s has %d cards for it", p->name, w->nodes[n].name, room);
 	}
 }
@@ -343,7 +340,7 @@ void oracle_check_belief(struct world *w)
 	for (int i = 0; i < W_PODS; i++) {
 		const struct w_pod *p = &w->pods[i];
 		bool known = p->belief == W_BINDING || p->belief == W_HELD;
-		if (p->phase != W_BOUND && p->phase != W_TERMINATING)
+		if (!w_is_bound(p))
 			continue;
 		if (p->text.bare)
 			known = p->text.garbage ? known : p->belief != W_RESERVED;

@@ -154,8 +154,8 @@ static struct cJSON *json_of(const struct world *w, const struct w_pod *p)
 void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
 {
 	static const struct pod_trust trust = { 0 };
-	struct cJSON *tree;
-	struct pod_hold h;
+	hm_auto(cJSON) *tree = NULL;
+	hm_auto_pod_hold h = { 0 };
 	struct hm_err e = { 0 };
 
 	if (p->phase == W_GONE) {
@@ -164,14 +164,12 @@ void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
 	}
 	tree = json_of(w, p);
 	/* As the view does: no text is no news of a pod that is known. */
-	if (p->phase == W_BOUND || p->phase == W_TERMINATING) {
+	if (w_is_bound(p)) {
 		cluster_seen(s->c, p->uid);
 		must(cluster_take_host(s->c, p->uid, w->nodes[p->text.node].name, host_of_pod(tree), &e) == 0,
 		     "a pod's CPU");
-		if (!pod_is_told(tree) && (!pod_runs(tree) || cluster_find(s->c, p->uid) != NULL)) {
-			json_free(tree);
+		if (!pod_is_told(tree) && (!pod_runs(tree) || cluster_find(s->c, p->uid) != NULL))
 			return;
-		}
 	}
 	must(pod_hold_read(tree, &rules, &trust, &h, &e) == 0, "a pod is not read");
 	if (h.holds) {
@@ -180,8 +178,6 @@ void subject_tell_pod(struct world *w, struct subject *s, struct w_pod *p)
 	} else if (p->phase == W_ENDED) {
 		cluster_release(s->c, p->uid);
 	}
-	pod_hold_fini(&h);
-	json_free(tree);
 }
 
 static void keep(struct w_pod *p, const struct world *w, const struct place_result *r)
@@ -207,7 +203,7 @@ bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bo
 		   uint64_t expires_ms)
 {
 	const char *names[W_NODES];
-	struct cJSON *tree = json_of(w, p);
+	hm_auto(cJSON) *tree = json_of(w, p);
 	hm_auto_pod_ask ask = { 0 };
 	struct place_result r;
 	struct hm_err e = { 0 };
@@ -230,7 +226,6 @@ bool subject_place(struct world *w, struct subject *s, struct w_pod *p, const bo
 		else if (cluster_reserve(s->c, &ask, r.node->name, r.grant, expires_ms, &e) < 0)
 			w_fail(w, "%s is not reserved: %s", p->name, e.msg);
 	}
-	json_free(tree);
 	return placed > 0 && w->wrong.n == 0;
 }
 
@@ -244,7 +239,7 @@ static struct w_pod *pod_of(struct world *w, const char *uid)
 
 int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int node, struct w_pod *victims[W_PODS])
 {
-	struct cJSON *tree = json_of(w, p);
+	hm_auto(cJSON) *tree = json_of(w, p);
 	hm_auto_pod_ask ask = { 0 };
 	hm_auto(preempt) *choice = preempt_new();
 	const struct holding *const *found;
@@ -260,7 +255,6 @@ int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int nod
 		victims[i] = pod_of(w, found[i]->uid);
 		must(victims[i] != NULL, "a victim that is no pod");
 	}
-	json_free(tree);
 	return helps > 0 ? (int)count : -1;
 }
 

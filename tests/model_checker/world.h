@@ -119,6 +119,12 @@ void w_make_pod(struct world *w, struct w_pod *p);
 /* What another scheduler may have bound it to: something of what it asks for, somewhere. */
 void w_make_text(struct world *w, const struct w_pod *p, struct w_record *out);
 
+/* The API server has it on a node. */
+static inline bool w_is_bound(const struct w_pod *p)
+{
+	return p->phase == W_BOUND || p->phase == W_TERMINATING;
+}
+
 struct w_card *w_find_card(struct w_node *n, const char *uuid); /* present or not; NULL */
 
 /* The pod as JSON, as the API server has it. */
