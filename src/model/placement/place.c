@@ -261,18 +261,21 @@ static const struct node_order *order_of(const struct placer *p, const struct po
 static int read_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct hm_err *e)
 {
 	const struct pod_ask *ask = r->ask;
+	const struct node_order *own = p->own;
 	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
 	int err = fitter_read(p->fitter, ask, p->card_policy, e);
 
 	if (err < 0)
 		return err;
 	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
-	if (p->own != NULL && p->own->begin != NULL)
-		p->own->begin(p->own->arg, ask);
-	if (p->own != NULL && p->own->came != NULL && r->nodes == NULL)
-		p->own->came(p->own->arg, ask);
-	if (p->own != NULL && p->own->card_rank != NULL && policy != NULL && strcmp(policy, p->own->name) == 0)
-		fitter_set_rank(p->fitter, p->own->card_rank, p->own->arg);
+	if (own == NULL)
+		return 0;
+	if (own->begin != NULL)
+		own->begin(own->arg, ask);
+	if (own->came != NULL && r->nodes == NULL)
+		own->came(own->arg, ask);
+	if (own->card_rank != NULL && policy != NULL && strcmp(policy, own->name) == 0)
+		fitter_set_rank(p->fitter, own->card_rank, own->arg);
 	return 0;
 }
 
