@@ -102,12 +102,10 @@ static void note_most(struct cluster_extremes *x, const struct node_state *n)
 
 static int set_state(struct cluster *c, struct node_book *b, struct node_state *take_node, struct hm_err *e)
 {
-	bool was = b->state != NULL;
 	int err = node_book_set_state(b, take_node, e);
 
 	if (err < 0)
 		return err;
-	c->node_count += (size_t)(take_node != NULL) - (size_t)was;
 	c->least_known = false;
 	if (b->state != NULL)
 		note_most(&c->extremes, b->state);

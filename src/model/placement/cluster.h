@@ -110,7 +110,6 @@ bool cluster_next_holding(const struct cluster *c, size_t *at, const struct hold
 /* Nodes and who holds something of each; those that are not there, too, while somebody does. */
 bool cluster_next_book(const struct cluster *c, size_t *at, const struct node_book **out);
 const struct node_book *cluster_book(const struct cluster *c, const char *node); /* NULL: there is none */
-size_t cluster_node_count(const struct cluster *c);                              /* that are there */
 size_t cluster_holding_count(const struct cluster *c);
 
 /* ---- what if a pod were not there: its share of cards and quota does not count until it is put down. Nothing else may

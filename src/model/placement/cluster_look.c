@@ -74,11 +74,6 @@ bool cluster_next_holding(const struct cluster *c, size_t *at, const struct hold
 	return true;
 }
 
-size_t cluster_node_count(const struct cluster *c)
-{
-	return c->node_count;
-}
-
 size_t cluster_holding_count(const struct cluster *c)
 {
 	return map_count(c->holdings);

@@ -15,8 +15,7 @@ struct cluster {
 	struct quotas *quotas;
 	struct texts *texts;
 	struct link reserved; /* struct holding.of_reserved */
-	size_t node_count;
-	uint32_t lists; /* of all pods, begun */
+	uint32_t lists;       /* of all pods, begun */
 	struct cluster_extremes extremes;
 	bool least_known;           /* of the extremes */
 	struct hold_share *scratch; /* of cluster_reserve */

@@ -56,6 +56,17 @@ HM_UNUSED static struct cluster *two_nodes(void)
 	return c;
 }
 
+/* That are there. */
+HM_UNUSED static size_t node_count(const struct cluster *c)
+{
+	const struct node_state *n;
+	size_t count = 0;
+
+	for (size_t at = 0; cluster_next_node(c, &at, &n);)
+		count++;
+	return count;
+}
+
 HM_UNUSED static uint64_t busy(const struct cluster *c, const char *node, size_t card)
 {
 	return cluster_node(c, node)->cards[card].busy;

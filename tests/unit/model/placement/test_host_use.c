@@ -57,7 +57,7 @@ static void the_host_is_what_pods_leave(void **state)
 	expect_host(c, "n1", 8000, 1000);
 	cluster_release(c, "no cards");
 	cluster_release(c, "no cards");
-	assert_int_equal(cluster_node_count(c), 2);
+	assert_int_equal(node_count(c), 2);
 }
 
 /* A promise counts until it is taken back; what the watch says is no promise. */

@@ -45,7 +45,7 @@ static void holdings_wait_for_node_and_card(void **state)
 	expect_held(c, 1100, 30);
 	assert_null(cluster_node(c, "n1"));
 	assert_true(cluster_holding_waits(cluster_find(c, "a")));
-	assert_int_equal(cluster_node_count(c), 0);
+	assert_int_equal(node_count(c), 0);
 	put_node(c, &(struct made_node) { "n1", 2, 10, 40000, 100, NULL });
 	expect_used(c, "n1", "1/500/10 0/0/0");
 	assert_true(cluster_holding_waits(cluster_find(c, "a")));
@@ -58,7 +58,7 @@ static void holdings_wait_for_node_and_card(void **state)
 	hold_one(c, "b", "n1", HOLD_BOUND, "n1-0", 1, 0);
 	put_node(c, &(struct made_node) { "n1", 1, 10, 40000, 100, NULL });
 	expect_used(c, "n1", "2/501/10");
-	assert_int_equal(cluster_node_count(c), 1);
+	assert_int_equal(node_count(c), 1);
 	cluster_release(c, "a");
 	expect_used(c, "n1", "1/1/0");
 	cluster_remove_node(c, "n1");
