@@ -150,6 +150,14 @@ static inline void wait_requests(size_t count)
 		fail_msg("%zu requests, not %zu", fake_count, count);
 }
 
+/* p1 is promised room on that node, somebody asks to bind it there, and the first request of it is open. */
+static inline void bind_p1(const char *node)
+{
+	reserve("p1", node);
+	bind_pod("p1", node);
+	wait_requests(1);
+}
+
 static inline bool answered(const void *arg)
 {
 	return w.answers >= *(const unsigned *)arg;

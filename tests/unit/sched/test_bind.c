@@ -7,9 +7,7 @@ static void one_call(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	expect_binding("p1", "late");
 	assert_int_equal(cluster_find(w.cluster, "p1")->state, HOLD_BINDING);
 	fake_answer(KUBE_DONE, 201, "{}");
@@ -25,9 +23,7 @@ static void what_is_refused_is_rolled_back(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_NOT_FOUND, 404, "");
 	assert_int_equal(w.answers, 1);
 	assert_string_equal(w.answer, "404 as the test says");
@@ -49,9 +45,7 @@ static void somebody_else_has_bound_it(void **state)
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(pods); i++) {
 		begin();
-		reserve("p1", "late");
-		bind_pod("p1", "late");
-		wait_requests(1);
+		bind_p1("late");
 		fake_answer(KUBE_CONFLICT, 409, "");
 		assert_int_equal(w.answers, 0);
 		assert_int_equal(fake_open()->verb, KUBE_GET);
@@ -68,9 +62,7 @@ static void the_answer_was_lost(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_NO_ANSWER, 0, "");
 	assert_int_equal(w.answers, 0);
 	assert_true(held("late") > 0);
@@ -92,9 +84,7 @@ static void nobody_knows(void **state)
 
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_SERVER_ERROR, 500, "");
 	wait_requests(2);
 	wait_answers(1); /* the second one hangs */
@@ -120,9 +110,7 @@ static void not_yet_is_not_never(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	binder_stop(w.binder, "we do not lead");
 	assert_string_equal(w.answer, "we do not lead");
 	fake_answer(KUBE_NO_ANSWER, 0, "");
@@ -269,9 +257,7 @@ static void idle_when_all_is_known(void **state)
 
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	binder_stop(w.binder, "the scheduler is ending");
 	binder_when_idle(w.binder, on_idle, &idle);
 	fast_run(fake_loop, 1000);
@@ -289,9 +275,7 @@ static void what_is_not_known_at_the_end_is_named(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fast_forget_log();
 	end();
 	assert_int_equal(fast_said("ended without knowing whether a pod is bound"), 1);
@@ -304,9 +288,7 @@ static void labelled(void **state)
 {
 	(void)state;
 	begin_with((struct bind_more) { .label_pods = true });
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_DONE, 201, "{}");
 	assert_string_equal(w.answer, ""); /* nobody waits for it */
 	assert_int_equal(fake_open()->verb, KUBE_PATCH);

@@ -8,9 +8,7 @@ static void refused_the_second_time(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_SERVER_ERROR, 504, "");
 	wait_requests(2);
 	fake_answer(KUBE_FORBIDDEN, 403, "");
@@ -27,9 +25,7 @@ static void a_conflict_that_bound_nothing(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_NO_ANSWER, 0, "");
 	wait_requests(2);
 	fake_answer(KUBE_CONFLICT, 409, "");
@@ -48,9 +44,7 @@ static void lead_is_asked_at_each_send(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_SERVER_ERROR, 500, "");
 	w.bar = "we do not lead";
 	wait_requests(2);
@@ -64,9 +58,7 @@ static void lead_is_asked_when_the_lock_is_taken(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
+	bind_p1("n1");
 	w.bar = "we do not lead";
 	fake_answer(KUBE_DONE, 200, "{}");
 	assert_string_equal(w.answer, "we do not lead");
@@ -86,9 +78,7 @@ static void not_now(void **state)
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
 		begin();
-		reserve("p1", "late");
-		bind_pod("p1", "late");
-		wait_requests(1);
+		bind_p1("late");
 		assert_true(fake_open()->once);
 		fake_retry_after_ms = 3000;
 		fake_answer(rows[i].outcome, rows[i].http, "");
@@ -111,9 +101,7 @@ static void not_now_after_silence(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "late");
-	bind_pod("p1", "late");
-	wait_requests(1);
+	bind_p1("late");
 	fake_answer(KUBE_NO_ANSWER, 0, "");
 	wait_requests(2);
 	fake_answer(KUBE_TOO_MANY, 429, "");
@@ -183,9 +171,7 @@ static void over_before_another_may_lead(void **state)
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
 		begin();
 		w.alone_ms = rows[i].alone_ms;
-		reserve("p1", "late");
-		bind_pod("p1", "late");
-		wait_requests(1);
+		bind_p1("late");
 		assert_int_equal(fake_open()->timeout_ms, rows[i].timeout_ms);
 		assert_string_equal(fake_open()->path, rows[i].path);
 		end();

@@ -20,9 +20,7 @@ static void the_lock_comes_first(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
+	bind_p1("n1");
 	expect_lock("7");
 	fake_answer(KUBE_DONE, 200, "{}");
 	expect_binding("p1", "n1");
@@ -65,9 +63,7 @@ static void the_lock_is_given_back(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
+	bind_p1("n1");
 	fake_answer(KUBE_DONE, 200, "{}");
 	fake_answer(KUBE_NOT_FOUND, 404, "");
 	assert_int_equal(w.answers, 1);
@@ -88,9 +84,7 @@ static void a_lock_of_another_leader_stays(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
+	bind_p1("n1");
 	fake_answer(KUBE_DONE, 200, "{}");
 	fake_answer(KUBE_NOT_FOUND, 404, "");
 	wait_requests(3);
@@ -106,9 +100,7 @@ static void a_lock_in_doubt_is_given_back(void **state)
 	(void)state;
 	for (unsigned stopped = 0; stopped < 2; stopped++) {
 		begin();
-		reserve("p1", "n1");
-		bind_pod("p1", "n1");
-		wait_requests(1);
+		bind_p1("n1");
 		if (stopped)
 			binder_stop(w.binder, "we do not lead");
 		else
@@ -122,23 +114,29 @@ static void a_lock_in_doubt_is_given_back(void **state)
 	}
 }
 
-/* ---- a pod of a group waits */
-
-#define MEMBER(more) "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p1\"" more "}"
-
-static void begin_contended(void)
+/* The node has the lock of a pod q, of now, and p1 asks for it: q is asked for. */
+static void begin_locked(uint64_t lock_retry_ms)
 {
 	static char lock[64];
 	hm_auto_str now = { 0 };
 
-	begin_with((struct bind_more) { .lock_retry_ms = 10000 });
+	begin_with((struct bind_more) { .lock_retry_ms = lock_retry_ms });
 	str_add_utc(&now, clock_wall_ms());
 	snprintf(lock, sizeof lock, "%sZ,other,q", str_text(&now));
 	w.seen.lock = lock;
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
-	answer_node(lock);
+	bind_p1("n1");
+	answer_node(lock); /* the watch may be late: it is read before anybody is turned away */
+	assert_string_equal(fake_open()->path, "/api/v1/namespaces/other/pods/q");
+}
+
+/* ---- a pod of a group waits */
+
+#define MEMBER(more) "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p1\"" more "}"
+#define GROUPED MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}")
+
+static void begin_contended(void)
+{
+	begin_locked(10000);
 	fake_answer(KUBE_DONE, 200, "{\"spec\":{},\"status\":{\"phase\":\"Pending\"}}");
 	assert_string_equal(fake_open()->path, "/api/v1/namespaces/ns/pods/p1");
 }
@@ -146,7 +144,7 @@ static void begin_contended(void)
 static void a_group_waits_for_the_lock(void **state)
 {
 	static const char *const pods[] = {
-		MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"),
+		GROUPED,
 		MEMBER("},\"spec\":{\"schedulingGroup\":{\"podGroupName\":\"g\"}}"),
 	};
 	struct bind_stats stats;
@@ -173,7 +171,7 @@ static void a_group_waits_for_so_long(void **state)
 {
 	(void)state;
 	begin_contended();
-	fake_answer(KUBE_DONE, 200, MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"));
+	fake_answer(KUBE_DONE, 200, GROUPED);
 	for (size_t n = 4; w.answers == 0; n += 2) {
 		wait_requests(n);
 		answer_node(w.seen.lock);
@@ -205,7 +203,7 @@ static void a_group_waits_for_its_own(void **state)
 	wait_requests(1);
 	bind_pod("p1", "n1");
 	wait_requests(2);
-	fake_answer(KUBE_DONE, 200, MEMBER(",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}},\"spec\":{}"));
+	fake_answer(KUBE_DONE, 200, GROUPED);
 	fast_run(fake_loop, 1000);
 	assert_int_equal(fake_count, 2);
 	fake_answer(KUBE_DONE, 200, "{}"); /* p2 has the lock */
@@ -245,23 +243,7 @@ static void locked_by_another(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < HM_COUNT(rows); i++) {
-		hm_auto_str lock = { 0 }, node = { 0 };
-
-		begin();
-		str_add_utc(&lock, clock_wall_ms());
-		str_add(&lock, "Z,other,q");
-		w.seen.lock = str_text(&lock);
-		str_addf(&node,
-			 "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"8\",\"annotations\":{"
-			 "\"hami.io/mutex.lock\":\"%s\"}}}",
-			 str_text(&lock));
-		reserve("p1", "n1");
-		bind_pod("p1", "n1");
-		wait_requests(1);
-		/* The watch may be late: the node is read before anybody is turned away. */
-		assert_string_equal(fake_open()->path, "/api/v1/nodes/n1");
-		fake_answer(KUBE_DONE, 200, str_text(&node));
-		assert_string_equal(fake_open()->path, "/api/v1/namespaces/other/pods/q");
+		begin_locked(0);
 		if (rows[i].pod != NULL)
 			fake_answer(KUBE_DONE, 200, rows[i].pod);
 		else
@@ -280,9 +262,7 @@ static void a_conflict_is_tried_again(void **state)
 {
 	(void)state;
 	begin();
-	reserve("p1", "n1");
-	bind_pod("p1", "n1");
-	wait_requests(1);
+	bind_p1("n1");
 	for (size_t i = 1; i < LOCK_TRIES; i++) {
 		fake_answer(KUBE_CONFLICT, 409, "");
 		wait_requests(2 * i);
