@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "fake_pods.h"
-#include "harness/fast_loop.h"
+#include "harness/fake_wait.h"
 #include "harness/temp.h"
 
 #define LOCK "'hami.io/mutex.lock':'2026-08-21T06:20:39Z,ns,a'"
@@ -67,17 +67,6 @@ static void end(void)
 	checkpoint_cache_free(w.checkpoint);
 	pods_free(w.pods);
 	node_object_free(w.node);
-}
-
-static bool asked(const void *arg)
-{
-	return fake_count == *(const size_t *)arg;
-}
-
-static void wait_requests(size_t count)
-{
-	if (!fast_until(fake_loop, asked, &count))
-		fail_msg("%zu requests, not %zu", fake_count, count);
 }
 
 static void removed_when_every_container_has_its_devices(void **state)

@@ -1,7 +1,7 @@
 #include "agent/cluster/publish.h"
 
 #include "fake_kube.h"
-#include "harness/fast_loop.h"
+#include "harness/fake_wait.h"
 
 static struct world {
 	struct node_object *node;
@@ -79,18 +79,6 @@ static void take_patch(unsigned version, const char *registered)
 		 "\"hami.io/node-nvidia-register\":\"%s\"}}}",
 		 version, registered);
 	fake_answer(KUBE_DONE, 200, text);
-}
-
-static bool has_request(const void *count)
-{
-	return fake_count >= *(const size_t *)count;
-}
-
-static void wait_requests(size_t count)
-{
-	if (!fast_until(fake_loop, has_request, &count))
-		fail_msg("%zu requests, not %zu", fake_count, count);
-	assert_int_equal(fake_count, count);
 }
 
 static void written_once_and_left_alone(void **state)

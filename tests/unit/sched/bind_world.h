@@ -5,8 +5,7 @@
 
 #include "contract/hami.h"
 #include "core/num.h"
-#include "harness/fake_kube.h"
-#include "harness/fast_loop.h"
+#include "harness/fake_wait.h"
 #include "sched/bind/bind.h"
 
 const struct view_node *__wrap_view_node(const struct view *v, const char *name);
@@ -137,17 +136,6 @@ static inline void bind_pod(const char *uid, const char *node)
 
 	assert_int_equal(binder_bind(w.binder, &r, NULL), 0);
 	assert_int_equal(loop_run_once(fake_loop, 0, NULL), 0);
-}
-
-static inline bool asked(const void *arg)
-{
-	return fake_count >= *(const size_t *)arg;
-}
-
-static inline void wait_requests(size_t count)
-{
-	if (!fast_until(fake_loop, asked, &count))
-		fail_msg("%zu requests, not %zu", fake_count, count);
 }
 
 /* p1 is promised room on that node, somebody asks to bind it there, and the first request of it is open. */

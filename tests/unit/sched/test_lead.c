@@ -1,7 +1,6 @@
 #include "sched/lead/lead.h"
 
-#include "harness/fake_kube.h"
-#include "harness/fast_loop.h"
+#include "harness/fake_wait.h"
 
 static struct world {
 	struct lead *lead;
@@ -40,17 +39,6 @@ static void end(void)
 {
 	lead_free(w.lead);
 	fake_forget();
-}
-
-static bool asked(const void *arg)
-{
-	return fake_count == *(const size_t *)arg;
-}
-
-static void wait_requests(size_t count)
-{
-	if (!fast_until(fake_loop, asked, &count))
-		fail_msg("%zu requests, not %zu", fake_count, count);
 }
 
 static bool told(const void *arg)
