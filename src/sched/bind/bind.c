@@ -30,7 +30,6 @@ static void start_next(struct binder *b)
 		link_remove(&j->link);
 		link_append(&b->at_work, &j->link);
 		b->waiting_count--;
-		b->at_work_count++;
 		b->in_hand++;
 		j->counts = true;
 		job_start(j);
@@ -43,7 +42,7 @@ static void on_turn(void *arg)
 	void (*idle)(void *arg);
 
 	start_next(b);
-	if (b->at_work_count > 0 || b->waiting_count > 0)
+	if (!list_empty(&b->at_work) || !list_empty(&b->waiting))
 		return;
 	idle = HM_STEAL(b->idle);
 	if (idle != NULL)
@@ -53,14 +52,13 @@ static void on_turn(void *arg)
 static void on_answer_due(void *arg)
 {
 	struct job *j = arg;
-	bool in_doubt = j->step == JOB_POSTS || j->step == JOB_RESOLVES;
 	hm_auto_str text = { 0 };
 
 	if (j->step == JOB_WAITS) {
 		drop_waiting(j, j->grouped ? j->last.msg : "too many Bindings wait before this one");
 		return;
 	}
-	str_addf(&text, "%s%s", in_doubt ? "it is not known yet whether the pod is bound: " : "",
+	str_addf(&text, "%s%s", job_may_be_bound(j) ? "it is not known yet whether the pod is bound: " : "",
 		 j->last.msg[0] != '\0' ? j->last.msg : "the API server did not answer in time");
 	job_give_up(j, str_text(&text));
 }
@@ -134,7 +132,7 @@ int binder_new(struct loop *l, const struct bind_config *config, struct binder *
 
 static void forget(struct job *j)
 {
-	if (j->step == JOB_POSTS || j->step == JOB_RESOLVES)
+	if (job_may_be_bound(j))
 		log_warn("ended without knowing whether a pod is bound", KV("namespace", j->name_space),
 			 KV("pod", j->pod), KV("node", j->node));
 	job_free(j);

@@ -53,11 +53,17 @@ struct binder {
 	struct link waiting, at_work;
 	struct map *by_node; /* jobs of nodes that need the lock */
 	struct loop_timer *turn;
-	size_t in_hand, doubted, waiting_count, at_work_count;
+	size_t in_hand, doubted, waiting_count;
 	struct bind_stats stats;
 	void (*idle)(void *arg); /* NULL: nobody waits for it */
 	void *idle_arg;
 };
+
+/* What nobody knows yet. */
+static inline bool job_may_be_bound(const struct job *j)
+{
+	return j->step == JOB_POSTS || j->step == JOB_RESOLVES;
+}
 
 void job_free(struct job *j);
 HM_DEFINE_AUTO(job, job_free);

@@ -70,8 +70,6 @@ static void close_job(struct job *j)
 	job_leave(j);
 	job_leave_node(j);
 	b->doubted -= j->doubted;
-	b->at_work_count--;
-	loop_timer_arm(b->turn, 0);
 	job_free(j);
 }
 
@@ -143,16 +141,13 @@ void job_succeed(struct job *j)
 
 void job_give_up(struct job *j, const char *why)
 {
-	switch (j->step) {
-	case JOB_POSTS:
-	case JOB_RESOLVES:
+	if (job_may_be_bound(j)) {
 		job_answer(j, why);
 		job_leave(j);
 		j->binder->doubted += !j->doubted;
 		j->doubted = true;
-		return;
-	case JOB_GIVES_BACK: return;
-	default: job_fail(j, why);
+	} else if (j->step != JOB_GIVES_BACK) {
+		job_fail(j, why);
 	}
 }
 

@@ -86,7 +86,6 @@ void job_unpark(struct job *j)
 	}
 	link_remove(&j->link);
 	link_append(&b->waiting, &j->link);
-	b->at_work_count--;
 	b->waiting_count++;
 	j->step = JOB_WAITS;
 	loop_timer_arm(b->turn, 0);
