@@ -7,6 +7,7 @@
 #include "kube/url.h"
 #include "sched/bind/bind_internal.h"
 #include "sched/bind/bind_marks.h"
+#include "sched/view/pod_hold.h"
 
 /* A Binding has this long to get to the API server, where we give it up, and as long there, where the server does
  * (?timeout=). LEAST_MS: less is not worth a try. */
@@ -33,7 +34,7 @@ static bool has_text(const struct cJSON *pod, const char *key, const char *want)
 
 static bool is_bound_by_us(const struct job *j, const struct cJSON *pod)
 {
-	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
+	const char *node = pod_node(pod);
 
 	if (!job_is_pod(j, pod) || node == NULL || strcmp(node, j->node) != 0)
 		return false;
@@ -44,10 +45,7 @@ static bool is_bound_by_us(const struct job *j, const struct cJSON *pod)
 /* By a Binding of ours that is still on its way. The API server binds no pod twice, and none that is being deleted. */
 static bool can_still_be_bound(const struct job *j, const struct cJSON *pod)
 {
-	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
-
-	return job_is_pod(j, pod) && (node == NULL || node[0] == '\0') &&
-	       pod_member(pod_member(pod, "metadata"), "deletionTimestamp") == NULL && now_ms(j) < j->over_ms;
+	return job_is_pod(j, pod) && pod_node(pod) == NULL && !pod_is_terminating(pod) && now_ms(j) < j->over_ms;
 }
 
 static void on_resolved(void *arg, const struct kube_answer *a)

@@ -234,8 +234,8 @@ static void on_holder(void *arg, const struct kube_answer *a)
 		fail(l, a->status.outcome != KUBE_DONE ? &a->err : &e);
 		return;
 	}
-	node = pod_text(pod_member(tree, "spec"), "nodeName");
-	if (pod_has_ended(tree) || (node != NULL && node[0] != '\0' && strcmp(node, l->node) != 0))
+	node = pod_node(tree);
+	if (pod_has_ended(tree) || (node != NULL && strcmp(node, l->node) != 0))
 		take(l);
 	else
 		contended(l);

@@ -66,13 +66,6 @@ static void note_pod(struct snapshot *s, const struct cJSON *json, const char *w
 	str_addf(&s->notes, "pod %s/%s: %s: %s\n", name_of(json, "namespace"), name_of(json, "name"), why, what_then);
 }
 
-static bool is_bound(const struct cJSON *json)
-{
-	const char *node = pod_text(pod_member(json, "spec"), "nodeName");
-
-	return node != NULL && node[0] != '\0';
-}
-
 /* What was read of the pod is kept where it has to do with cards; false: it is not. */
 static bool is_kept(struct snapshot *s, const struct cJSON *json, struct snapshot_pod *p, int rc, struct hm_err *e)
 {
@@ -85,7 +78,7 @@ static bool is_kept(struct snapshot *s, const struct cJSON *json, struct snapsho
 	}
 	if (rc == 0 && !pod_ask_any(&p->ask))
 		return false;
-	if (is_bound(json) && !holds) {
+	if (pod_node(json) != NULL && !holds) {
 		note_pod(s, json, "it is on a node, but has no cards there", "it is left out");
 		return false;
 	}
@@ -155,12 +148,11 @@ static int hold(struct snapshot *s, struct scene *out, struct pod_hold *held, st
 /* What every pod has of its node, with cards or without. */
 static int take_host(const struct cJSON *json, struct scene *out, struct hm_err *e)
 {
-	const char *uid = name_of(json, "uid");
+	const char *uid = name_of(json, "uid"), *node = pod_node(json);
 
-	if (uid[0] == '\0' || !is_bound(json) || pod_has_ended(json))
+	if (uid[0] == '\0' || node == NULL || pod_has_ended(json))
 		return 0;
-	return cluster_take_host(out->cluster, uid, pod_text(pod_member(json, "spec"), "nodeName"), host_of_pod(json),
-				 e);
+	return cluster_take_host(out->cluster, uid, node, host_of_pod(json), e);
 }
 
 int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e)

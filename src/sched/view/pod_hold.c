@@ -56,7 +56,7 @@ bool pod_runs(const struct cJSON *pod)
 
 bool pod_is_told(const struct cJSON *pod)
 {
-	const char *node = pod_text(pod_member(pod, "spec"), "nodeName"), *said = pod_annotation(pod, HAMI_POD_NODE);
+	const char *node = pod_node(pod), *said = pod_annotation(pod, HAMI_POD_NODE);
 
 	return node != NULL && said != NULL && strcmp(node, said) == 0;
 }
@@ -226,13 +226,13 @@ static int read_held(const struct cJSON *pod, const struct pod_trust *trust, str
 int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const struct pod_trust *trust,
 		  struct pod_hold *out, struct hm_err *e)
 {
-	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
+	const char *node = pod_node(pod);
 	bool told = pod_is_told(pod);
 	struct hm_err why = { 0 };
 	int err;
 
 	*out = (struct pod_hold) { 0 };
-	if (node == NULL || node[0] == '\0' || pod_has_ended(pod) || (!told && !pod_runs(pod)))
+	if (node == NULL || pod_has_ended(pod) || (!told && !pod_runs(pod)))
 		return 0;
 	err = pod_read_ask(pod, rules, &out->ask, &why);
 	if (err == -HM_ENOMEM || err == -HM_EPROTO)

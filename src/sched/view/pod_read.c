@@ -34,6 +34,13 @@ const char *pod_annotation(const struct cJSON *pod, const char *key)
 	return pod_text(pod_member(pod_member(pod, "metadata"), "annotations"), key);
 }
 
+const char *pod_node(const struct cJSON *pod)
+{
+	const char *node = pod_text(pod_member(pod, "spec"), "nodeName");
+
+	return node != NULL && node[0] != '\0' ? node : NULL;
+}
+
 /* ---- amounts */
 
 /* Limits, else requests. Null is a value: the API server reads it as 0. */

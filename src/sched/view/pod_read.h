@@ -32,6 +32,8 @@ enum ask_kind pod_kind_of(const struct cJSON *container, bool init);
 
 /* metadata.annotations[key]; NULL where there is none. */
 const char *pod_annotation(const struct cJSON *pod, const char *key);
+/* spec.nodeName; NULL where it is bound to none. */
+const char *pod_node(const struct cJSON *pod);
 
 /* A member, by its exact name; NULL where `at` is NULL or no object, or has none. */
 const struct cJSON *pod_member(const struct cJSON *at, const char *key);

@@ -15,7 +15,7 @@ static uint64_t print_of(const struct cJSON *pod)
 {
 	static const char *const keys[] = { HAMI_POD_NODE, HAMI_POD_TIME, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
 					    HAMI_POD_SIGNATURE };
-	uint64_t print = print_mix(PRINT_BEGIN, pod_text(pod_member(pod, "spec"), "nodeName"));
+	uint64_t print = print_mix(PRINT_BEGIN, pod_node(pod));
 
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
 		print = print_mix(print, pod_annotation(pod, keys[i]));
@@ -123,12 +123,12 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
  * what is no longer said is still so. */
 static void take_pod(struct view *v, const struct kube_object *o)
 {
-	const char *node = pod_text(pod_member(o->tree, "spec"), "nodeName");
+	const char *node = pod_node(o->tree);
 	const struct pod_row *row;
 	uint64_t print;
 	struct hm_err e = { 0 };
 
-	if (node == NULL || node[0] == '\0')
+	if (node == NULL)
 		return;
 	cluster_seen(v->config.cluster, o->uid);
 	if (cluster_take_host(v->config.cluster, o->uid, node, host_of_pod(o->tree), &e) < 0) {
