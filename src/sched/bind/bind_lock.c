@@ -1,6 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/duration.h"
 #include "core/fmt.h"
 #include "hami/node_lock.h"

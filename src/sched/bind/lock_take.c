@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "contract/hami.h"
-#include "core/fmt.h"
 #include "hami/node_lock.h"
 #include "io/loop.h"
 #include "kube/backoff.h"
