@@ -9,7 +9,7 @@ import threading
 import time
 
 from api_server import ApiServer, reset, status
-from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, gpu, is_binding, pod, slow, wait_until
+from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, bind_args, gpu, is_binding, pod, slow, wait_until
 
 NODES, CARDS, MEMORY, SLOTS = 4, 2, 40000, 10
 CLASSIC = "n0"  # needs HAMi's lock; the others bind late
@@ -125,8 +125,7 @@ class Replica:
         return self.post("/filter", {"Pod": a_pod, "Nodes": None, "NodeNames": nodes}, 2)
 
     def bind(self, a_pod, node):
-        meta = a_pod["metadata"]
-        return self.post("/bind", {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": node}, 4)
+        return self.post("/bind", bind_args(a_pod, node), 4)
 
     def check_log(self):
         log = self.it.log()

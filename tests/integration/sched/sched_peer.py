@@ -114,6 +114,12 @@ class Scheduler:
         assert status == 200, answer
         return json.loads(answer)
 
+    def bind(self, a_pod, node, uid=None):
+        """The error in the answer to /bind; "": it is bound."""
+        status, _, answer = self.ask("POST", "/bind", json.dumps(bind_args(a_pod, node, uid)).encode())
+        assert status == 200, answer
+        return json.loads(answer)["Error"]
+
     def wait_ready(self):
         wait_until("the first sync", 60, lambda: self.ask("GET", "/readyz")[0] == 200)
 
@@ -193,6 +199,10 @@ class Cluster:
             "metadata": {"name": name, "annotations": {"hami.io/node-nvidia-register": json.dumps(register), **annotations}},
             "status": {"allocatable": {"nvidia.com/gpu": str(cards * slots), **(host or {})}}})
 
+    def pod(self, name, memory=30000, **more):
+        """A pod that asks for one card."""
+        return self.api.put_tree("pods", "default", {**pod(name, **gpu(memory)), "status": {"phase": "Pending"}, **more})
+
     def held(self, name, node, text, containers=1):
         """A pod that is bound with these shares."""
         spec = [{"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for i in range(containers)]
@@ -205,6 +215,19 @@ class Cluster:
 def is_binding(h):
     """Of a request that has come to the API server."""
     return h.request_seen.path.endswith("/binding")
+
+
+def held_until(gate):
+    """A fault of the API server: it does what it is asked for when the gate is open."""
+    def fault(h):
+        gate.wait(60)
+        h.server.api.answer(h)
+    return fault
+
+
+def bind_args(a_pod, node, uid=None):
+    meta = a_pod["metadata"]
+    return {"PodName": meta["name"], "PodNamespace": "default", "PodUID": uid or meta["uid"], "Node": node}
 
 
 def pod(name="p", **limits):

@@ -1,6 +1,5 @@
 """/bind on the running scheduler: one write that carries what /filter promised."""
 import base64
-import json
 import subprocess
 import threading
 import time
@@ -9,20 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from api_server import reset, status
-from sched_peer import gpu, is_binding, pod, wait_until
+from sched_peer import gpu, held_until, is_binding, pod, wait_until
 
 
 @pytest.fixture
 def cell(scheduler, cluster):
     """A scheduler and a cluster; pods are made there, filtered, bound."""
     class Cell:
-        api = cluster.api
+        api, pod, bind = cluster.api, cluster.pod, scheduler.bind
 
         def node(self, name, late=True, **annotations):
             return cluster.node(name, late=late, **annotations)
-
-        def pod(self, name, memory=30000, **more):
-            return cluster.api.put_tree("pods", "default", {**pod(name, **gpu(memory)), "status": {"phase": "Pending"}, **more})
 
         def start(self, *flags):
             scheduler.start(f"--kubeconfig={cluster.kubeconfig}", *flags).wait_ready()
@@ -30,13 +26,6 @@ def cell(scheduler, cluster):
 
         def filter(self, tree, *names):
             return scheduler.filter(tree, list(names))
-
-        def bind(self, tree, node, uid=None):
-            meta = tree["metadata"]
-            body = json.dumps({"PodName": meta["name"], "PodNamespace": "default", "PodUID": uid or meta["uid"], "Node": node})
-            code, _, answer = scheduler.ask("POST", "/bind", body.encode())
-            assert code == 200
-            return json.loads(answer)["Error"]
 
         def stored(self, name):
             with cluster.api.lock:
@@ -238,12 +227,7 @@ def test_ten_at_once(cell):
     for i, tree in enumerate(pods):
         assert cell.filter(tree, f"n{i}")["NodeNames"] == [f"n{i}"]
     gate = threading.Event()
-
-    def held(h):
-        gate.wait(60)
-        h.server.api.answer(h)
-
-    cell.api.fault(held, times=14, when=is_binding)
+    cell.api.fault(held_until(gate), times=14, when=is_binding)
     errors = {}
     threads = [threading.Thread(target=lambda i=i: errors.update({i: cell.bind(pods[i], f"n{i}")})) for i in range(14)]
     for t in threads:

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from api_server import silence, status
-from sched_peer import FAST, NOT_LEADING, Scheduler, gpu, is_binding, pod, read_answer, slow, wait_until
+from sched_peer import FAST, NOT_LEADING, Scheduler, bind_args, gpu, held_until, is_binding, pod, read_answer, slow, wait_until
 
 
 class Replicas:
@@ -59,12 +59,11 @@ def replicas(build, short_tmp, cluster):
 
 def place(cluster, scheduler, name, memory, node="n1"):
     """Filtered and bound; the error."""
-    tree = cluster.api.put_tree("pods", "default", {**pod(name, **gpu(memory)), "status": {"phase": "Pending"}})
+    tree = cluster.pod(name, memory)
     answer = scheduler.filter(tree, [node])
     if answer["NodeNames"] != [node]:
         return answer["Error"] or json.dumps(answer["FailedNodes"])
-    body = json.dumps({"PodName": name, "PodNamespace": "default", "PodUID": tree["metadata"]["uid"], "Node": node}).encode()
-    error = json.loads(scheduler.ask("POST", "/bind", body)[2])["Error"]
+    error = scheduler.bind(tree, node)
     cluster.api.edit("nodes", None, node, metadata={"annotations": {"hami.io/mutex.lock": None}})
     return error
 
@@ -102,22 +101,20 @@ def test_it_is_left_to_the_next(replicas):
 def test_one_that_was_asleep(replicas, cluster):
     first, second = replicas.start(), replicas.start()
     assert replicas.leader() is first
-    answer = first.filter(cluster.api.put_tree("pods", "default", {**pod("a", **gpu(30000)), "status": {}}), ["n1"])
-    assert answer["NodeNames"] == ["n1"]
+    tree = cluster.pod("a")
+    assert first.filter(tree, ["n1"])["NodeNames"] == ["n1"]
     os.kill(first.process.pid, signal.SIGSTOP)
     wait_until("the second", 60, lambda: replicas.leads(second))
     assert place(cluster, second, "b", 30000) == ""
     os.kill(first.process.pid, signal.SIGCONT)
-    body = json.dumps({"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}).encode()
-    assert json.loads(first.ask("POST", "/bind", body)[2])["Error"] == NOT_LEADING[0]
+    assert first.bind(tree, "n1") == NOT_LEADING[0]
     assert not replicas.leads(first)
 
 
 def ask_to_bind(scheduler, tree, node="n1"):
     """The connection on which the answer will come."""
     sock = scheduler.connect(60)
-    body = json.dumps({"PodName": tree["metadata"]["name"], "PodNamespace": "default", "PodUID": tree["metadata"]["uid"],
-                       "Node": node}).encode()
+    body = json.dumps(bind_args(tree, node)).encode()
     sock.sendall(b"POST /bind HTTP/1.1\r\nHost: s\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     return sock
 
@@ -131,7 +128,7 @@ def test_one_that_slept_over_its_binding(replicas, cluster):
     cluster.node("n2", late=True)  # no lock of the node stands in the way
     first, second = replicas.start(), replicas.start()
     assert replicas.leader() is first
-    tree = cluster.api.put_tree("pods", "default", {**pod("a", **gpu(30000)), "status": {}})
+    tree = cluster.pod("a")
     assert first.filter(tree, ["n2"])["NodeNames"] == ["n2"]
     cluster.api.fault(status(429, headers={"Retry-After": "1"}), when=is_binding)
     with ask_to_bind(first, tree, "n2") as sock:
@@ -152,7 +149,7 @@ def test_a_binding_does_not_outlive_its_leader(replicas, cluster, late, work):
     cluster.node("n2", late=True)
     first, second = replicas.start(), replicas.start()
     assert replicas.leader() is first
-    trees = [cluster.api.put_tree("pods", "default", {**pod(name, **gpu(30000)), "status": {}}) for name in "ab"]
+    trees = [cluster.pod(name) for name in "ab"]
     assert first.filter(trees[0], ["n2"])["NodeNames"] == ["n2"]
     cluster.api.fault(lambda h: slow(h, late, work), when=is_binding)
     with ask_to_bind(first, trees[0], "n2"):
@@ -171,15 +168,10 @@ def test_it_is_left_when_nothing_is_on_its_way(replicas, cluster):
              "--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=10s"]
     first, second = replicas.start(*flags), replicas.start(*flags)
     assert replicas.leader() is first
-    tree = cluster.api.put_tree("pods", "default", {**pod("a", **gpu(30000)), "status": {}})
+    tree = cluster.pod("a")
     assert first.filter(tree, ["n1"])["NodeNames"] == ["n1"]
     gate = threading.Event()
-
-    def held(h):
-        gate.wait(60)
-        h.server.api.answer(h)
-
-    cluster.api.fault(held, when=is_binding)
+    cluster.api.fault(held_until(gate), when=is_binding)
     sock = ask_to_bind(first, tree)
     sent, = wait_until("the Binding", 30, lambda: bindings(cluster, "a"))
     assert 5000 <= int(sent.query["timeout"].removesuffix("ms")) <= 10000
@@ -207,22 +199,22 @@ def test_alone_it_marks_its_pod_too(replicas, cluster):
     assert not replicas.leads(again)
 
 
+def put_lease(cluster, holder, renewed, seconds=600):
+    """The kube-scheduler's, whose holder says its host."""
+    cluster.api.put_tree("leases", "kube-system", {"metadata": {"name": "hami"}, "spec": {
+        "holderIdentity": socket.gethostname() + holder, "leaseDurationSeconds": seconds, "renewTime": renewed}})
+
+
 def test_kube_schedulers_lease(replicas, cluster):
     """HAMi's way: the kube-scheduler of our own pod holds it."""
-    host = socket.gethostname()
-
-    def lease(holder, renewed, seconds=600):
-        cluster.api.put_tree("leases", "kube-system", {"metadata": {"name": "hami"}, "spec": {
-            "holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}})
-
-    lease(f"{host}0_x", "1", 2)
+    put_lease(cluster, "0_x", "1", 2)
     it = replicas.start("--leader-elect", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system")
     time.sleep(0.3)
     assert not replicas.leads(it)
-    lease(f"{host}_x", "2")
+    put_lease(cluster, "_x", "2")
     wait_until("ours", 30, lambda: replicas.leads(it))
     assert place(cluster, it, "a", 30000) == ""
-    lease(f"{host}0_y", "3")
+    put_lease(cluster, "0_y", "3")
     wait_until("another's", 30, lambda: not replicas.leads(it))
     assert place(cluster, it, "b", 1) == NOT_LEADING[0]
     assert [r for r in cluster.api.requests if "/leases" in r.path and r.method != "GET"] == []
@@ -234,17 +226,15 @@ def test_a_restart_beside_the_same_kube_scheduler(replicas, cluster):
         n = 0
         while not over.wait(0.3):
             n += 1
-            cluster.api.put_tree("leases", "kube-system", {"metadata": {"name": "hami"}, "spec": {
-                "holderIdentity": f"{socket.gethostname()}_x", "leaseDurationSeconds": 3, "renewTime": str(n)}})
+            put_lease(cluster, "_x", str(n), 3)
 
     over = threading.Event()
-    flags = ["--leader-elect", "--leader-elect-resource-name=hami", "--pod-namespace=kube-system",
-             "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms"]
+    flags = [f for f in FAST if f != "--leader-elect-by=lease"]
     cluster.node("n2", late=True)
     first = replicas.start(*flags)
     threading.Thread(target=renew, daemon=True).start()
     assert replicas.leader() is first
-    trees = [cluster.api.put_tree("pods", "default", {**pod(name, **gpu(30000)), "status": {}}) for name in "ab"]
+    trees = [cluster.pod(name) for name in "ab"]
     assert first.filter(trees[0], ["n2"])["NodeNames"] == ["n2"]
     cluster.api.fault(lambda h: slow(h, 0.9, 0.9), when=is_binding)
     with ask_to_bind(first, trees[0], "n2"):
