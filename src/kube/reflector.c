@@ -4,10 +4,9 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "core/fmt.h"
 #include "kube/backoff.h"
+#include "kube/collection.h"
 #include "kube/known.h"
-#include "kube/url.h"
 #include "kube/watch_engine.h"
 
 enum step { LIST, WATCH };
@@ -20,7 +19,7 @@ struct kube_reflector {
 	struct kube_client *client;
 	struct kube_reflector_events events;
 	struct kube_reflector_options options;
-	char *path, *field_selector, *label_selector;
+	struct kube_collection of;
 	struct kube_known *known;
 	uint32_t mark; /* of the list under way, or the last one */
 	struct loop_timer *timer;
@@ -46,9 +45,7 @@ static void destroy(struct kube_reflector *r)
 	watch_engine_free(r->engine);
 	kube_known_free(r->known);
 	loop_timer_free(r->timer);
-	free(r->path);
-	free(r->field_selector);
-	free(r->label_selector);
+	kube_collection_fini(&r->of);
 	free(r->page_token);
 	free(r);
 }
@@ -97,7 +94,7 @@ static void good(struct kube_reflector *r)
 	r->state.good = true;
 	r->state.good_at_ms = now_ms(r);
 	if (r->troubled)
-		log_info("the API server answers again", KV("path", r->path));
+		log_info("the API server answers again", KV("path", r->of.path));
 	r->troubled = false;
 }
 
@@ -108,9 +105,9 @@ static void fail(struct kube_reflector *r, enum step next, uint32_t at_least_ms,
 	r->state.good = false;
 	r->state.failures++;
 	r->state.last = *e;
-	log_v(3, "list or watch failed", KV("path", r->path), KV_ERR(e), KV_U64("again_ms", wait));
+	log_v(3, "list or watch failed", KV("path", r->of.path), KV_ERR(e), KV_U64("again_ms", wait));
 	if (!r->troubled && r->backoff.tries >= TROUBLE_TRIES) {
-		log_warn("the API server cannot be followed; what is known stays in use", KV("path", r->path),
+		log_warn("the API server cannot be followed; what is known stays in use", KV("path", r->of.path),
 			 KV_ERR(e));
 		r->troubled = true;
 	}
@@ -143,7 +140,7 @@ static void list_anew(struct kube_reflector *r, const struct hm_err *e)
 	start_over(r);
 	r->backoff.tries = 1;
 	r->state.last = *e;
-	log_v(3, "listing anew", KV("path", r->path), KV_ERR(e));
+	log_v(3, "listing anew", KV("path", r->of.path), KV_ERR(e));
 	then(r, LIST, 0);
 }
 
@@ -151,7 +148,7 @@ static void list_anew(struct kube_reflector *r, const struct hm_err *e)
 static void list_instead(struct kube_reflector *r, const struct hm_err *e)
 {
 	if (!r->lists_only)
-		log_warn("watching is not allowed; listing again and again instead", KV("path", r->path), KV_ERR(e));
+		log_warn("watching is not allowed; listing again and again instead", KV("path", r->of.path), KV_ERR(e));
 	r->lists_only = true;
 	start_over(r);
 	then(r, LIST, r->options.backoff_max_ms / 2 + kube_random() % (r->options.backoff_max_ms / 2 + 1));
@@ -275,7 +272,7 @@ static void on_page_failed(struct kube_reflector *r, const struct kube_answer *a
 
 	if (too_large && !lists_cached(r)) {
 		r->page /= 2;
-		log_v(2, "pages are too large", KV("path", r->path), KV_U64("objects", r->page));
+		log_v(2, "pages are too large", KV("path", r->of.path), KV_U64("objects", r->page));
 	}
 	r->from_etcd = r->from_etcd || too_large || is_behind(&a->status);
 	if (a->status.outcome == KUBE_GONE) {
@@ -299,7 +296,7 @@ static void on_page(void *arg, const struct kube_answer *a)
 	}
 	enter(r);
 	if (take_page(r, a, &e) < 0) {
-		hm_err_wrap(&e, "list %s", r->path);
+		hm_err_wrap(&e, "list %s", r->of.path);
 		fail_and_list(r, 0, &e);
 	} else if (!r->gone) {
 		good(r);
@@ -311,38 +308,15 @@ static void on_page(void *arg, const struct kube_answer *a)
 	leave(r);
 }
 
-static void add_selectors(const struct kube_reflector *r, struct str *path)
-{
-	if (r->field_selector != NULL)
-		kube_url_add_query(path, "fieldSelector", r->field_selector);
-	if (r->label_selector != NULL)
-		kube_url_add_query(path, "labelSelector", r->label_selector);
-}
-
-static void add_number(struct str *path, const char *key, uint64_t n)
-{
-	char text[24];
-
-	hm_fmt(text, sizeof text, "%llu", (unsigned long long)n);
-	kube_url_add_query(path, key, text);
-}
-
 static int start_list(struct kube_reflector *r, struct hm_err *e)
 {
 	struct kube_events_of_call events = { .done = on_page, .arg = r };
 	struct kube_request request = { .verb = KUBE_GET, .tries = 1 }; /* the back-off is ours */
 	hm_auto_str path = { 0 };
 
-	str_add(&path, r->path);
-	if (lists_cached(r))
-		kube_url_add_query(&path, "resourceVersion", r->version[0] != '\0' ? r->version : "0");
-	else
-		add_number(&path, "limit", r->page);
-	add_selectors(r, &path);
-	if (r->page_token != NULL)
-		kube_url_add_query(&path, "continue", r->page_token);
+	kube_collection_add_list(&r->of, lists_cached(r) ? r->version : NULL, r->page, r->page_token, &path);
 	if (str_failed(&path))
-		return hm_err_set(e, HM_ENOMEM, "list %s: out of memory", r->path);
+		return hm_err_set(e, HM_ENOMEM, "list %s: out of memory", r->of.path);
 	r->state.lists += r->page_token == NULL;
 	request.path = str_text(&path);
 	return kube_client_call(r->client, &request, &events, &r->call, e);
@@ -357,7 +331,7 @@ static bool take_event(struct kube_reflector *r, const struct watch_event *event
 
 	if (event->type == WATCH_ERROR) {
 		kube_status_err(&event->status, &e);
-		hm_err_wrap(&e, "watch %s", r->path);
+		hm_err_wrap(&e, "watch %s", r->of.path);
 		if (event->status.outcome == KUBE_GONE)
 			list_anew(r, &e);
 		else
@@ -393,7 +367,7 @@ static void on_watch_data(void *arg, const char *bytes, size_t n)
 			break;
 	}
 	if (got < 0) {
-		hm_err_wrap(&e, "%s", r->path);
+		hm_err_wrap(&e, "%s", r->of.path);
 		fail_and_list(r, 0, &e);
 	}
 	leave(r);
@@ -413,7 +387,7 @@ static void on_watch_done(void *arg, const struct kube_answer *a)
 			then(r, WATCH, brief ? SHORT_WATCH_WAIT_MS : 0);
 			return;
 		}
-		hm_err_set(&e, HM_EIO, "watch %s: ended at once", r->path);
+		hm_err_set(&e, HM_EIO, "watch %s: ended at once", r->of.path);
 		fail(r, WATCH, 0, &e);
 		return;
 	case KUBE_GONE: list_anew(r, &a->err); return;
@@ -432,15 +406,10 @@ static int start_watch(struct kube_reflector *r, struct hm_err *e)
 	uint32_t seconds = r->options.watch_s + kube_random() % (r->options.watch_s + 1);
 	hm_auto_str path = { 0 };
 
-	str_add(&path, r->path);
-	kube_url_add_query(&path, "watch", "1");
-	kube_url_add_query(&path, "allowWatchBookmarks", "true");
-	add_number(&path, "timeoutSeconds", seconds);
-	kube_url_add_query(&path, "resourceVersion", r->version);
-	add_selectors(r, &path);
+	kube_collection_add_watch(&r->of, r->version, seconds, &path);
 	r->engine = watch_engine_new(r->options.max_object_bytes);
 	if (str_failed(&path) || r->engine == NULL)
-		return hm_err_set(e, HM_ENOMEM, "watch %s: out of memory", r->path);
+		return hm_err_set(e, HM_ENOMEM, "watch %s: out of memory", r->of.path);
 	r->state.watches++;
 	r->watch_spoke = false;
 	r->watch_began_ms = now_ms(r);
@@ -477,12 +446,6 @@ static struct kube_reflector_options with_defaults(const struct kube_reflector_o
 	return o;
 }
 
-static bool copy(const char *text, char **out)
-{
-	*out = text != NULL ? strdup(text) : NULL;
-	return text == NULL || *out != NULL;
-}
-
 int kube_reflector_new(struct kube_client *c, const struct kube_reflector_options *options,
 		       const struct kube_reflector_events *events, struct kube_reflector **out, struct hm_err *e)
 {
@@ -496,9 +459,8 @@ int kube_reflector_new(struct kube_client *c, const struct kube_reflector_option
 	r->page = r->options.page;
 	r->backoff = (struct kube_backoff) { r->options.backoff_ms, r->options.backoff_max_ms, 0 };
 	r->known = kube_known_new();
-	if (!copy(options->path, &r->path) || !copy(options->field_selector, &r->field_selector) ||
-	    !copy(options->label_selector, &r->label_selector) || r->known == NULL ||
-	    loop_timer_new(kube_client_loop(c), on_step, r, &r->timer, e) < 0)
+	if (!kube_collection_init(&r->of, options->path, options->field_selector, options->label_selector) ||
+	    r->known == NULL || loop_timer_new(kube_client_loop(c), on_step, r, &r->timer, e) < 0)
 		return hm_err_set(e, HM_ENOMEM, "%s: out of memory", options->path);
 	r->options.path = r->options.field_selector = r->options.label_selector = NULL; /* the copies are used */
 	then(r, LIST, 0);
