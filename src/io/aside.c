@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/file.h"
+
 struct aside {
 	struct aside_work work;
 	struct loop_fd *ready;
@@ -85,14 +87,7 @@ static _Noreturn void be_child(struct aside *a, int fd, pid_t parent)
 {
 	forget_parent(fd, parent);
 	a->work.work(a->work.arg, a->bytes, a->n);
-	for (size_t sent = 0; sent < a->n;) {
-		ssize_t n = write(fd, a->bytes + sent, a->n - sent);
-
-		if (n < 0 && errno != EINTR)
-			_exit(1);
-		sent += n > 0 ? (size_t)n : 0;
-	}
-	_exit(0);
+	_exit(file_write_all(fd, a->bytes, a->n) < 0);
 }
 
 /* ---- */

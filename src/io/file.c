@@ -39,8 +39,10 @@ int file_read(const char *path, size_t max_bytes, struct str *out, struct hm_err
 	return 0;
 }
 
-static int write_all(int fd, const char *p, size_t n)
+int file_write_all(int fd, const void *bytes, size_t n)
 {
+	const char *p = bytes;
+
 	while (n > 0) {
 		ssize_t w = write(fd, p, n);
 
@@ -75,7 +77,7 @@ static int write_file(const char *tmp, const void *bytes, size_t n, mode_t mode,
 {
 	hm_auto_fd fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 
-	if (fd < 0 || fchmod(fd, mode) < 0 || write_all(fd, bytes, n) < 0 || (sync && fsync(fd) < 0))
+	if (fd < 0 || fchmod(fd, mode) < 0 || file_write_all(fd, bytes, n) < 0 || (sync && fsync(fd) < 0))
 		return -1;
 	return rename(tmp, path);
 }

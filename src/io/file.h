@@ -12,6 +12,9 @@
  * -HM_ENOMEM. */
 int file_read(const char *path, size_t max_bytes, struct str *out, struct hm_err *e) HM_MUST_USE;
 
+/* All of them, to what is open and blocks, whatever signals come between. -1 and errno where that fails. */
+int file_write_all(int fd, const void *bytes, size_t n) HM_MUST_USE;
+
 /* Writes "<path>.tmp-<pid>", fsyncs it, renames it onto path, fsyncs the folder. On failure nothing is left. */
 int file_replace(const char *path, const void *bytes, size_t n, mode_t mode, struct hm_err *e) HM_MUST_USE;
 
