@@ -280,23 +280,14 @@ static bool has_nul(const char *text, size_t n)
 	return memchr(text, '\0', n) != NULL || memmem(text, n, "\\u0000", 6) != NULL;
 }
 
-/* JSON where the first thing is '{'; YAML could read that too, but knows fewer of JSON's escapes. */
-static bool is_json(const char *text, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
-		i++;
-	return i < n && text[i] == '{';
-}
-
 static int parse_tree(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
 {
 	if (n > MAX_SPEC_BYTES)
 		return hm_err_set(e, HM_ELIMIT, "%zu bytes, at most %d are read", n, MAX_SPEC_BYTES);
 	if (has_nul(text, n))
 		return hm_err_set(e, HM_EPROTO, "NUL inside");
-	return is_json(text, n) ? json_parse(text, n, out, e) : yaml_parse(text, n, out, e);
+	/* YAML could read JSON, too, but knows fewer of its escapes. */
+	return json_begins_object(text, n) ? json_parse(text, n, out, e) : yaml_parse(text, n, out, e);
 }
 
 int cdi_spec_parse(const char *text, size_t n, struct cdi_spec **out, struct hm_err *e)

@@ -26,6 +26,13 @@ static int parse_error(const char *text, size_t n, const char *end, const char *
 	return hm_err_set(e, HM_EPROTO, "line %zu, column %zu: %s", line, column, what);
 }
 
+static const char *skip_space(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
+		p++;
+	return p;
+}
+
 int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
 {
 	const char *end = NULL;
@@ -36,12 +43,18 @@ int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
 	tree = cJSON_ParseWithLengthOpts(text, n, &end, 0);
 	if (tree == NULL)
 		return parse_error(text, n, end, "not JSON", e);
-	while (end < text + n && strchr(" \t\r\n", *end) != NULL && *end != '\0')
-		end++;
+	end = skip_space(end, text + n);
 	if (end != text + n)
 		return parse_error(text, n, end, "something behind the JSON value", e);
 	*out = HM_STEAL(tree);
 	return 0;
+}
+
+bool json_begins_object(const char *text, size_t n)
+{
+	const char *p = skip_space(text, text + n);
+
+	return p < text + n && *p == '{';
 }
 
 /* Behind the text that begins at p; end where it does not end. */

@@ -27,6 +27,9 @@ int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
  */
 int json_parse_within(const char *text, size_t n, size_t max_values, struct cJSON **out, struct hm_err *e) HM_MUST_USE;
 
+/* Is the first thing in the text '{'? For files that may be of another format, too. */
+bool json_begins_object(const char *text, size_t n);
+
 /* A place in a tree: a value and how it was reached, for messages. Borrows the tree and its parent place, which must
  * not move. `node` is NULL where an optional value is absent. */
 struct json_at {

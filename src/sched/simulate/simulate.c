@@ -7,6 +7,7 @@
 #include "core/fmt.h"
 #include "core/macros.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "sched/simulate/command.h"
 #include "sched/simulate/picture.h"
 #include "sched/simulate/run.h"
@@ -238,13 +239,6 @@ static int simulate_snapshot(const struct settings *s, const struct run_options 
 	return s->picture == NULL ? 0 : draw(s, NULL, 0, r.after.milli, &scene, e);
 }
 
-static bool is_json(const struct str *text)
-{
-	const char *p = str_text(text);
-
-	return p[strspn(p, " \t\r\n")] == '{';
-}
-
 static bool is_text(const char *text, const char *other)
 {
 	return text != NULL && strcmp(text, other) == 0;
@@ -290,16 +284,18 @@ static int simulate(void *settings, struct hm_err *e)
 				 .blind = is_text(s->host, "unknown"),
 				 .until_percent = s->until_percent };
 	__attribute__((cleanup(files_fini))) struct files f = { 0 };
+	bool json;
 	int rc = 0;
 
 	if (s->weights != NULL && weights_text_read(s->weights, &o.weights, e) != 0)
 		rc = hm_err_wrap(e, "--weights");
 	if (rc == 0)
 		rc = read_files(s, &f, e);
+	json = json_begins_object(str_text(&f.nodes), f.nodes.n);
 	if (rc == 0)
-		rc = check_settings(s, is_json(&f.nodes), e);
+		rc = check_settings(s, json, e);
 	if (rc == 0)
-		rc = is_json(&f.nodes) ? simulate_snapshot(s, &o, &f, e) : simulate_trace(s, &o, &f, e);
+		rc = json ? simulate_snapshot(s, &o, &f, e) : simulate_trace(s, &o, &f, e);
 	return rc;
 }
 

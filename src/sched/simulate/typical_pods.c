@@ -1,7 +1,5 @@
 #include "sched/simulate/typical_pods.h"
 
-#include <string.h>
-
 #include "base/log.h"
 #include "base/str.h"
 #include "io/file.h"
@@ -79,11 +77,6 @@ static int add_csv(struct typical *t, const struct str *text, struct hm_err *e)
 	return rc;
 }
 
-static bool is_json(const struct str *text)
-{
-	return str_text(text)[strspn(str_text(text), " \t\r\n")] == '{';
-}
-
 int typical_pods_read(const char *path, const struct device_config *device, struct pod_mix *mix, struct hm_err *e)
 {
 	const struct pod_rules rules = pod_rules_of(device);
@@ -93,7 +86,7 @@ int typical_pods_read(const char *path, const struct device_config *device, stru
 
 	if (rc < 0)
 		return rc;
-	rc = is_json(&text) ? add_json(&t, &text, &rules, e) : add_csv(&t, &text, e);
+	rc = json_begins_object(str_text(&text), text.n) ? add_json(&t, &text, &rules, e) : add_csv(&t, &text, e);
 	if (rc == 0 && t.taken == 0)
 		rc = hm_err_set(e, HM_EINVAL, "no pod in it asks for a card");
 	if (rc < 0)

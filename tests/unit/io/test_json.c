@@ -45,6 +45,23 @@ static void parse_errors_name_the_place(void **state)
 	assert_int_equal(json_parse("{}\0", 3, &tree, NULL), -HM_EPROTO);
 }
 
+static void what_begins_an_object(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		bool object;
+	} rows[] = {
+		{ "", 0, false },    { "{", 1, true },    { " \t\r\n{", 5, true }, { " \t\r\n{", 4, false },
+		{ "\v{", 2, false }, { "\0{", 2, false }, { "[{}]", 4, false },    { "name,cpu\n{", 10, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++)
+		if (json_begins_object(rows[i].text, rows[i].n) != rows[i].object)
+			fail_msg("row %zu", i);
+}
+
 static const char document[] =
 	"{\"t\": \"text\", \"n\": 7, \"big\": 9007199254740993, \"f\": 1.5, \"neg\": -1, \"yes\": true,"
 	"\"nothing\": null, \"list\": [{\"a\": \"ten\"}, 3], \"o\": {\"p\": {\"q\": []}}}";
@@ -196,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse_accepts_one_value),
 		cmocka_unit_test(parse_errors_name_the_place),
+		cmocka_unit_test(what_begins_an_object),
 		cmocka_unit_test(typed_reads),
 		cmocka_unit_test(absent_optional_values_change_nothing),
 		cmocka_unit_test(errors_name_the_path),
