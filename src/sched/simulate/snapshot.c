@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "core/macros.h"
 #include "sched/options/options.h"
+#include "sched/simulate/objects.h"
 #include "sched/view/host_read.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_read.h"
@@ -28,20 +29,6 @@ void snapshot_fini(struct snapshot *s)
 	device_config_free(s->device);
 	str_fini(&s->notes);
 	*s = (struct snapshot) { 0 };
-}
-
-/* The list's first object, or the object itself. */
-static const struct cJSON *first_of(const struct cJSON *tree)
-{
-	const struct cJSON *items = pod_member(tree, "items");
-
-	return items != NULL ? items->child : tree;
-}
-
-/* NULL behind the last. */
-static const struct cJSON *next_of(const struct cJSON *tree, const struct cJSON *item)
-{
-	return item == tree ? NULL : item->next;
 }
 
 int snapshot_configure(struct snapshot *s, const char *device_config_file, struct hm_err *e)
@@ -113,7 +100,7 @@ int snapshot_read_pods(struct snapshot *s, const char *text, size_t n, struct hm
 
 	if (rc != 0)
 		return rc;
-	for (const struct cJSON *p = first_of(s->pods); p != NULL && rc == 0; p = next_of(s->pods, p))
+	for (const struct cJSON *p = objects_first(s->pods); p != NULL && rc == 0; p = objects_next(s->pods, p))
 		rc = read_pod(s, p, e);
 	return rc;
 }
@@ -159,9 +146,9 @@ int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e)
 {
 	int rc = scene_init(out, e);
 
-	for (const struct cJSON *n = first_of(s->nodes); n != NULL && rc == 0; n = next_of(s->nodes, n))
+	for (const struct cJSON *n = objects_first(s->nodes); n != NULL && rc == 0; n = objects_next(s->nodes, n))
 		rc = build_node(s, n, out, e);
-	for (const struct cJSON *p = first_of(s->pods); p != NULL && rc == 0; p = next_of(s->pods, p))
+	for (const struct cJSON *p = objects_first(s->pods); p != NULL && rc == 0; p = objects_next(s->pods, p))
 		rc = take_host(p, out, e);
 	for (size_t i = 0; i < s->count && rc == 0; i++)
 		if (s->gpu_pods[i].held.holds)

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "sched/simulate/objects.h"
 #include "sched/simulate/trace.h"
 #include "sched/view/pod_read.h"
 
@@ -42,21 +43,13 @@ static int add_json_pod(struct typical *t, const struct cJSON *json, const struc
 static int add_json(struct typical *t, const struct str *text, const struct pod_rules *rules, struct hm_err *e)
 {
 	hm_auto(cJSON) *tree = NULL;
-	const struct cJSON *items, *pod;
 	int rc = json_parse(str_text(text), text->n, &tree, e);
 
 	if (rc < 0)
 		return rc;
-	items = pod_member(tree, "items");
-	if (items == NULL)
-		return add_json_pod(t, tree, rules, e);
-	cJSON_ArrayForEach(pod, items)
-	{
+	for (const struct cJSON *pod = objects_first(tree); pod != NULL && rc == 0; pod = objects_next(tree, pod))
 		rc = add_json_pod(t, pod, rules, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	return rc;
 }
 
 /* A trace counts in milli of cards that all are alike; a percentage is the same of any card. */
