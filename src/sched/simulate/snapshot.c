@@ -121,14 +121,13 @@ static int build_node(struct snapshot *s, const struct cJSON *json, struct scene
 
 static int hold(struct snapshot *s, struct scene *out, struct pod_hold *held, struct hm_err *e)
 {
-	struct hold *h = &held->hold;
+	const struct hold *h = &held->hold;
 	int rc = cluster_hold(out->cluster, h, e);
 
 	if (rc != -HM_EINVAL)
 		return rc;
 	str_addf(&s->notes, "pod %s/%s: %s: counted as the most that it could hold\n", h->name_space, h->name, e->msg);
-	h->unreadable = true;
-	h->share_count = 0;
+	pod_hold_doubt(held, e);
 	return cluster_hold(out->cluster, h, e);
 }
 

@@ -182,8 +182,7 @@ static int read_mig(const struct cJSON *pod, struct pod_hold *h, struct hm_err *
 	return 0;
 }
 
-/* What it says is not counted, but the most that it asks for. */
-static void doubt(struct pod_hold *h, const struct hm_err *why)
+void pod_hold_doubt(struct pod_hold *h, const struct hm_err *why)
 {
 	h->doubt = *why;
 	h->hold.unreadable = true;
@@ -195,30 +194,28 @@ static void doubt(struct pod_hold *h, const struct hm_err *why)
 static int read_held(const struct cJSON *pod, const struct pod_trust *trust, struct pod_hold *h, struct hm_err *e)
 {
 	struct hm_err why = { 0 };
-	bool unsigned_only;
 
 	if (verify(pod, trust, h, &why) < 0) {
 		if (why.code == HM_ENOMEM)
 			return hm_err_set(e, HM_ENOMEM, "read a pod");
-		unsigned_only = why.code == HM_ENOTFOUND;
 		hm_err_wrap(&why, POD_NOT_SIGNED);
-		h->doubt = why;
-		if (!trust->warn || !unsigned_only) {
-			doubt(h, &why);
+		if (!trust->warn || why.code != HM_ENOTFOUND) {
+			pod_hold_doubt(h, &why);
 			return 0;
 		}
+		h->doubt = why;
 	}
 	if (read_devices(pod, h, &why) < 0) {
 		if (why.code == HM_ENOMEM)
 			return hm_err_set(e, HM_ENOMEM, "read a pod");
-		doubt(h, &why);
+		pod_hold_doubt(h, &why);
 		return 0;
 	}
 	if (read_mig(pod, h, e) < 0 || add_shares(h, e) < 0)
 		return -HM_ENOMEM;
 	if (h->hold.share_count == 0) {
 		hm_err_set(&why, HM_EINVAL, HAMI_POD_ALLOCATED ": names no card for a pod that asks for some");
-		doubt(h, &why);
+		pod_hold_doubt(h, &why);
 	}
 	return 0;
 }
@@ -255,6 +252,6 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		return read_held(pod, trust, out, e);
 	hm_err_set(&why, HM_ENOTFOUND,
 		   "it runs with cards, and " HAMI_POD_NODE " does not say that they are of its node");
-	doubt(out, &why);
+	pod_hold_doubt(out, &why);
 	return 0;
 }

@@ -47,6 +47,8 @@ struct pod_hold {
  * wrong becomes `doubt`. */
 int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const struct pod_trust *trust,
 		  struct pod_hold *out, struct hm_err *e) HM_MUST_USE;
+/* What it says is not counted, but the most that it asks for: where cluster_hold does not take it, either. */
+void pod_hold_doubt(struct pod_hold *h, const struct hm_err *why);
 void pod_hold_fini(struct pod_hold *h);
 static inline void pod_hold_auto_fini(struct pod_hold *h)
 {

@@ -102,14 +102,12 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 		return hm_err_set(e, HM_ENOMEM, "%s: out of memory", o->key);
 	err = cluster_hold(v->config.cluster, &h.hold, e);
 	if (err == -HM_EINVAL) {
-		h.doubt = *e;
-		h.hold.unreadable = true;
-		h.hold.share_count = 0;
+		pod_hold_doubt(&h, e);
 		err = cluster_hold(v->config.cluster, &h.hold, e);
 	}
 	if (err == 0 && first && h.doubt.code == 0 && v->config.bound != NULL)
 		v->config.bound(v->config.arg, &h.ask);
-	if (err == 0 && h.check.key != NULL && !h.hold.unreadable)
+	if (err == 0 && h.check.key != NULL)
 		err = view_verify_add(v->verify, &h, print, e);
 	if (err < 0)
 		return err;
