@@ -55,13 +55,10 @@ static void release(struct view *v, const char *uid)
 	cluster_release(v->config.cluster, uid);
 }
 
-static struct pod_row *row_of(struct view *v, const char *uid)
+static struct pod_row *add_row(struct view *v, const char *uid)
 {
-	struct pod_row *row = map_get(v->pods, uid);
+	struct pod_row *row = calloc(1, sizeof *row);
 
-	if (row != NULL)
-		return row;
-	row = calloc(1, sizeof *row);
 	if (row == NULL || map_put(v->pods, uid, row, NULL) < 0) {
 		free(row);
 		return NULL;
@@ -84,20 +81,20 @@ static int hold_the_most(struct view *v, const struct holding *h, const struct v
 	return cluster_hold(v->config.cluster, &hold, NULL);
 }
 
-/* Where the node has no cards of ours, a pod that nobody told of may have another plugin's: it is held, in case they
- * come, and not talked of. */
-static int take_hold(struct view *v, const struct kube_object *o, uint64_t print, struct hm_err *e)
+/* `row`: NULL where it held nothing. Where the node has no cards of ours, a pod that nobody told of may have another
+ * plugin's: it is held, in case they come, and not talked of. */
+static int take_hold(struct view *v, const struct kube_object *o, struct pod_row *row, uint64_t print, struct hm_err *e)
 {
 	const struct pod_trust trust = { v->config.trust.keys, v->config.trust.warn,
 					 v->verify != NULL && !v->parts[VIEW_PODS].synced };
 	hm_auto_pod_hold h = { 0 };
 	int err = pod_hold_read(o->tree, &v->config.pods, &trust, &h, e);
-	bool first = map_get(v->pods, o->uid) == NULL;
-	struct pod_row *row;
+	bool first = row == NULL;
 
 	if (err < 0 || !h.holds)
 		return err == -HM_ENOMEM ? err : 0;
-	row = row_of(v, o->uid);
+	if (first)
+		row = add_row(v, o->uid);
 	if (row == NULL)
 		return hm_err_set(e, HM_ENOMEM, "%s: out of memory", o->key);
 	err = cluster_hold(v->config.cluster, &h.hold, e);
@@ -122,7 +119,7 @@ static int take_hold(struct view *v, const struct kube_object *o, uint64_t print
 static void take_pod(struct view *v, const struct kube_object *o)
 {
 	const char *node = pod_node(o->tree);
-	const struct pod_row *row;
+	struct pod_row *row;
 	uint64_t print;
 	struct hm_err e = { 0 };
 
@@ -137,7 +134,7 @@ static void take_pod(struct view *v, const struct kube_object *o)
 		return;
 	print = print_of(o->tree);
 	row = map_get(v->pods, o->uid);
-	if ((row == NULL || row->print != print) && take_hold(v, o, print, &e) < 0)
+	if ((row == NULL || row->print != print) && take_hold(v, o, row, print, &e) < 0)
 		view_missed(v, VIEW_PODS, o->key);
 }
 
