@@ -23,11 +23,10 @@ struct item {
  * each later page slower. */
 struct batch {
 	struct view_verify *of;
-	struct aside *aside;
+	struct aside *aside; /* the child; NULL: it has not begun, or has ended */
 	struct str bytes;
 	struct item *items;
 	size_t count, cap;
-	bool worked;   /* the child has ended */
 	uint8_t *good; /* what it said, of the first `said` */
 	size_t said, settled;
 };
@@ -122,7 +121,6 @@ static void on_worked(void *arg, const uint8_t *bytes, size_t n)
 	struct batch *b = arg;
 
 	b->aside = NULL;
-	b->worked = true;
 	b->good = n > 0 ? malloc(n) : NULL;
 	if (b->good != NULL) {
 		memcpy(b->good, bytes, n);
@@ -137,11 +135,12 @@ static void on_turn(void *arg)
 	struct batch *b = v->open;
 	struct hm_err e;
 
-	if (v->running != NULL && v->running->worked) {
-		settle_running(v);
+	if (v->running != NULL) {
+		if (v->running->aside == NULL)
+			settle_running(v);
 		return;
 	}
-	if (v->running != NULL || b == NULL || (b->count < LEAST && !v->flushed))
+	if (b == NULL || (b->count < LEAST && !v->flushed))
 		return;
 	v->open = NULL;
 	v->running = b;
