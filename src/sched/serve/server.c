@@ -25,8 +25,8 @@ struct server {
 	struct link requests;
 	struct server_request *in_hand; /* whose handle() is on the stack and has not answered */
 	unsigned port;
-	bool parting, stopping;
-	void (*stopped)(void *arg);
+	bool parting;
+	void (*stopped)(void *arg); /* NULL: it serves on, or was told of the end */
 	void *stopped_arg;
 	uint64_t told_ms; /* when the log last named somebody who was not admitted; 0: never */
 	struct server_stats stats;
@@ -325,12 +325,15 @@ static void on_tick(void *arg)
 
 	if (s->bound != NULL)
 		evconnlistener_enable(evhttp_bound_socket_get_listener(s->bound));
-	if (s->stopped != NULL)
-		conns_close_idle(s->conns);
-	if (s->stopped != NULL && conns_stats(s->conns)->open == 0)
+	if (s->stopped == NULL) {
+		loop_timer_arm(s->tick, TICK_MS);
+		return;
+	}
+	conns_close_idle(s->conns);
+	if (conns_stats(s->conns)->open == 0)
 		HM_STEAL(s->stopped)(s->stopped_arg);
 	else
-		loop_timer_arm(s->tick, s->stopping ? STOP_POLL_MS : TICK_MS);
+		loop_timer_arm(s->tick, STOP_POLL_MS);
 }
 
 /* ---- life */
@@ -401,7 +404,7 @@ void server_stop(struct server *s, void (*stopped)(void *), void *arg)
 {
 	if (s->bound != NULL)
 		evhttp_del_accept_socket(s->http, HM_STEAL(s->bound));
-	s->parting = s->stopping = true;
+	server_part(s);
 	s->stopped = stopped;
 	s->stopped_arg = arg;
 	conns_close_idle(s->conns);
