@@ -83,7 +83,7 @@ static bool changed(const struct secrets *s, const struct text_set *fresh)
 	return false;
 }
 
-void secrets_look(struct secrets *s)
+static void look(struct secrets *s)
 {
 	struct text_set fresh = { 0 };
 	struct hm_err e;
@@ -142,7 +142,7 @@ static void on_look(void *arg)
 	struct secrets *s = arg;
 
 	watch_folders(s);
-	secrets_look(s);
+	look(s);
 	loop_timer_arm(s->look, SECRETS_LOOK_MS);
 }
 

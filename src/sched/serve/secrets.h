@@ -42,7 +42,4 @@ bool secrets_wanted(const struct secrets *s);
  */
 bool secrets_admit(const struct secrets *s, SSL *ssl, const char *authorization);
 
-/* Looks at the files now; for tests. */
-void secrets_look(struct secrets *s);
-
 #endif
