@@ -113,6 +113,7 @@ static inline void sync_all(void)
 	"{\\'id\\':\\'GPU-a\\',\\'count\\':10,\\'devmem\\':81920,\\'devcore\\':100,\\'type\\':\\'NVIDIA A100\\',"      \
 	"\\'mode\\':\\'hami-core\\',\\'health\\':true}"
 #define REGISTER "'hami.io/node-nvidia-register':'[" CARD "]'"
+#define ASKS "'resources':{'limits':{'nvidia.com/gpu':'1','nvidia.com/gpumem':'3000'}}"
 
 static inline void tell_node(const char *annotations, const char *count, bool gone)
 {
