@@ -306,7 +306,6 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 		.told = on_filtered,
 		.arg = p,
 	};
-
 	const struct preempt_config preempt = {
 		.cluster = p->cluster,
 		.card_policy = p->options->gpu_policy,

@@ -1,5 +1,5 @@
 /* What hami-scheduler can be told: flags and environment from one table, and HAMi's device-config.yaml. All of HAMi's
- * flags are taken; those without effect here are named once in the log.. */
+ * flags are taken; those without effect here are named once in the log. */
 #ifndef HM_SCHED_OPTIONS_OPTIONS_H
 #define HM_SCHED_OPTIONS_OPTIONS_H
 

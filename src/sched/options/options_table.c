@@ -17,9 +17,8 @@ void sched_options_table(struct sched_options *o, struct option_spec table[SCHED
 		{ "token-file", NULL, OPTION_TEXT, &o->token_file, 0, 0, NULL, "PATH",
 		  "or this bearer token; either will do where both are given" },
 		{ "extender-clients", NULL, OPTION_CHOICE, &o->extender_clients, 0, 0, "local|any", "WORD",
-		  "who may ask for a placement, a preemption or a Binding without certificate and token: who is on "
-		  "this "
-		  "machine, or all" },
+		  "who may ask for a placement, a preemption or a Binding without certificate and token: who is "
+		  "on this machine, or all" },
 		{ "metrics-bind-address", NULL, OPTION_TEXT, &o->metrics_bind_address, 0, 0, NULL, "ADDRESS:PORT",
 		  "serve /metrics here, by plain HTTP; empty: nowhere" },
 		{ "scheduler-name", NULL, OPTION_TEXT, &o->scheduler_name, 0, 0, NULL, "NAME",

@@ -126,7 +126,6 @@ static void advise_types(const struct webhook_questions *ask, const char *key, c
 {
 	struct cur c = cur_of(list, strlen(list));
 	struct piece part;
-
 	struct hm_err e;
 
 	if (wishes_check_types(list, key, &e) < 0) {
