@@ -20,7 +20,7 @@ from grpc_peers import REPO
 sys.path.insert(0, str(REPO / "tests"))
 from node.base import wait_until  # noqa: E402
 from node.many import node_with_cards, pod_with_cards  # noqa: E402
-from node.real import script  # noqa: E402
+from node.real import in_network, script  # noqa: E402
 
 NODES, PODS, IN_FLIGHT = 100, 1000, 10
 ASKED = 2 * IN_FLIGHT  # of us: kube-scheduler has no limit of its own, and ours is always at ten then
@@ -43,17 +43,12 @@ class Server:
         folder.mkdir(exist_ok=True)
         return folder
 
-    @staticmethod
-    def inside(*argv):
-        init = (CLUSTER / "run/init.pid").read_text().strip()
-        return ["nsenter", "-t", init, "-n", *map(str, argv)]
-
     def send(self, in_flight, requests):
         """[(method, url, tree)]: (seconds, the answers)."""
         asked, answers = self.folder / "requests", self.folder / "answers"
         asked.write_text("".join(f"{m} {url} {json.dumps(tree, separators=(',', ':')) if tree else ''}\n" for m, url, tree in requests))
         pki = [CLUSTER / "pki" / name for name in ("ca.crt", "admin.crt", "admin.key")]
-        done = subprocess.run(self.inside(self.build / "tests/bind_bench", in_flight, asked, answers, *pki),
+        done = subprocess.run(in_network(self.build / "tests/bind_bench", in_flight, asked, answers, *pki),
                               check=True, capture_output=True, text=True, timeout=600)
         told = json.loads(done.stdout)
         lines = answers.read_text().splitlines()
@@ -76,7 +71,7 @@ class Server:
     # --- who binds ------------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def process(self, name, *argv):
-        with open(self.folder / f"{name}.log", "ab") as log, subprocess.Popen(self.inside(*argv), stdout=log, stderr=log) as it:
+        with open(self.folder / f"{name}.log", "ab") as log, subprocess.Popen(in_network(*argv), stdout=log, stderr=log) as it:
             try:
                 yield
             finally:
@@ -85,7 +80,7 @@ class Server:
 
     def read(self, url):
         """The page; None where there is none."""
-        done = subprocess.run(self.inside("curl", "-sf", url), check=False, capture_output=True, text=True)
+        done = subprocess.run(in_network("curl", "-sf", url), check=False, capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
 
     @contextlib.contextmanager

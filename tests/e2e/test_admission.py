@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from node.base import BUILD, wait_until
-from node.real import CLUSTER, script
+from node.real import CLUSTER, in_network, script
 from node.scheduled import PORT, admission_documents
 
 SCHEDULER = "system:serviceaccount:kube-system:hami-scheduler"
@@ -31,16 +31,15 @@ class Api:
         script("down.sh", "--wipe", check=False)
 
     def start_webhook(self):
-        init = (CLUSTER / "run/init.pid").read_text().strip()
         with open(self.folder / "scheduler.log", "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["nsenter", "-t", init, "-n", str(BUILD / "bin/hami-scheduler"), f"--http_bind=127.0.0.1:{PORT}",
-                 f"--cert_file={CLUSTER}/pki/apiserver.crt", f"--key_file={CLUSTER}/pki/apiserver.key",
-                 f"--kubeconfig={CLUSTER}/pki/admin.conf", "--scheduler-name=hami-scheduler", "--metrics-bind-address=", "--shutdown-delay=0s",
-                 f"--annotation-writers={SCHEDULER},{AGENT}"],
+                in_network(BUILD / "bin/hami-scheduler", f"--http_bind=127.0.0.1:{PORT}",
+                           f"--cert_file={CLUSTER}/pki/apiserver.crt", f"--key_file={CLUSTER}/pki/apiserver.key",
+                           f"--kubeconfig={CLUSTER}/pki/admin.conf", "--scheduler-name=hami-scheduler", "--metrics-bind-address=",
+                           "--shutdown-delay=0s", f"--annotation-writers={SCHEDULER},{AGENT}"),
                 stdout=log, stderr=log)
         wait_until("the webhook answers", 30, lambda: subprocess.run(
-            ["nsenter", "-t", init, "-n", "curl", "-sk", f"https://127.0.0.1:{PORT}/healthz"],
+            in_network("curl", "-sk", f"https://127.0.0.1:{PORT}/healthz"),
             check=False, capture_output=True).returncode == 0)
 
     def stop_webhook(self):

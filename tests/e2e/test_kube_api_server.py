@@ -12,7 +12,7 @@ import time
 import pytest
 
 from node.base import BUILD, wait_until
-from node.real import CLUSTER, script
+from node.real import CLUSTER, in_network, script
 
 KUBE = pathlib.Path(__file__).resolve().parents[1] / "integration/kube"
 sys.path.insert(0, str(KUBE))
@@ -44,16 +44,12 @@ class Cluster:
         path.write_text(json.dumps(tree))
         self.kubectl("apply", "-f", str(path))
 
-    def inside(self, *command):
-        init = (CLUSTER / "run/init.pid").read_text().strip()
-        return ["nsenter", "-t", init, "-n", *command]
-
     def tool(self, *args, user=None, cluster=None, server=SERVER):
         """kube_tool inside the cluster's network; as the admin where no user is given."""
         config = write_kubeconfig(self.folder / f"kubeconfig{len(self.running)}", server,
                                   user or {"client-certificate": f"{CLUSTER}/pki/admin.crt", "client-key": f"{CLUSTER}/pki/admin.key"},
                                   **(self.ca if cluster is None else cluster))
-        self.running.append(Tool(self.inside(BUILD / "tests/kube_tool", f"--kubeconfig={config}", *FAST, *args)))
+        self.running.append(Tool(in_network(BUILD / "tests/kube_tool", f"--kubeconfig={config}", *FAST, *args)))
         return self.running[-1]
 
     def ask(self, *args, **more):
@@ -236,7 +232,7 @@ def test_an_api_server_that_hangs(cluster):
 @pytest.fixture
 def proxy(cluster):
     """A relay to the API server whose connections freeze on SIGUSR1."""
-    process = subprocess.Popen(cluster.inside(KUBE / "freezing_proxy.py", "16444", "16443"), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(in_network(KUBE / "freezing_proxy.py", "16444", "16443"), stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     yield process
     process.kill()

@@ -24,6 +24,12 @@ def script(name, *args, check=True, timeout=600, env=None):
     return done
 
 
+def in_network(*argv):
+    """A command line that runs argv from here in the cluster's network, without its mounts and pids."""
+    init = (CLUSTER / "run/init.pid").read_text().strip()
+    return ["nsenter", "-t", init, "-n", *map(str, argv)]
+
+
 def probe_rootfs(folder):
     """A root file system with a shell, a few tools and vgpu-probe, from this machine's own files."""
     root = pathlib.Path(folder)

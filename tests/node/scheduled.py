@@ -16,7 +16,7 @@ from node.base import BUILD, wait_until
 from node.deployed import CONTAINERD, EXAMPLES, IMAGE
 from node.hami import ALLOCATED
 from node.hami_real import HamiDeployed
-from node.real import CLUSTER, script
+from node.real import CLUSTER, in_network, script
 
 PORT = 19443
 METRICS = 19395
@@ -101,9 +101,8 @@ class ScheduledNode(HamiDeployed):
     # --- the two schedulers -------------------------------------------------------------------------------------------
     def start(self, name, *argv):
         """In the cluster's network; we are its parent."""
-        init = (CLUSTER / "run/init.pid").read_text().strip()
         with open(CLUSTER / f"log/{name}.log", "ab") as log:
-            self.started[name] = subprocess.Popen(["nsenter", "-t", init, "-n", *argv], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.started[name] = subprocess.Popen(in_network(*argv), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def stop(self, name, signo=signal.SIGTERM):
         process = self.started.pop(name)
@@ -118,7 +117,7 @@ class ScheduledNode(HamiDeployed):
                  "--key_file": f"{CLUSTER}/pki/apiserver.key", "--metrics-bind-address": f"127.0.0.1:{METRICS}",
                  "--device-config-file": device_config, "--signature-keys": self.folder / "keys", "--kubeconfig": self.folder / "kubeconfig",
                  "--shutdown-delay": "0s"}
-        self.start("hami-scheduler", str(BUILD / "bin/hami-scheduler"), *(f"{k}={v}" for k, v in flags.items()))
+        self.start("hami-scheduler", BUILD / "bin/hami-scheduler", *(f"{k}={v}" for k, v in flags.items()))
         wait_until("hami-scheduler is ready", 60, lambda: self.asks(f"https://127.0.0.1:{PORT}/readyz"), every=0.2)
 
     def start_kube_scheduler(self):
@@ -126,13 +125,12 @@ class ScheduledNode(HamiDeployed):
         tree["extenders"][0]["urlPrefix"] = f"https://127.0.0.1:{PORT}"
         config = self.folder / "kube-scheduler.yaml"
         config.write_text(json.dumps(tree))
-        self.start("hami-kube-scheduler", str(CLUSTER / "bin/kube-scheduler"), f"--config={config}", "--bind-address=127.0.0.1", "--secure-port=20259")
+        self.start("hami-kube-scheduler", CLUSTER / "bin/kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", "--secure-port=20259")
         log = CLUSTER / "log/hami-scheduler.log"
         wait_until("kube-scheduler has the Lease, and we have seen it", 60, lambda: "we place pods" in log.read_text(), every=0.2)
 
     def asks(self, url):
-        init = (CLUSTER / "run/init.pid").read_text().strip()
-        done = subprocess.run(["nsenter", "-t", init, "-n", "curl", "-skf", url], check=False, capture_output=True, text=True)
+        done = subprocess.run(in_network("curl", "-skf", url), check=False, capture_output=True, text=True)
         return done.stdout or "ok" if done.returncode == 0 else None
 
     def install_admission(self, name, known):
@@ -171,10 +169,9 @@ class ScheduledNode(HamiDeployed):
     def route_service(self, pod):
         """Its Service leads to this pod, as kube-proxy would have it."""
         address = self.api("GET", "/api/v1/namespaces/kube-system/services/hami-scheduler")["spec"]["clusterIP"]
-        init = (CLUSTER / "run/init.pid").read_text().strip()
         for chain in ("PREROUTING", "OUTPUT"):
-            subprocess.run(["nsenter", "-t", init, "-n", "iptables", "-t", "nat", "-I", chain, "-d", address, "-p", "tcp", "--dport", "443",
-                            "-j", "DNAT", "--to-destination", f"{pod['status']['podIP']}:9443"], check=True)
+            subprocess.run(in_network("iptables", "-t", "nat", "-I", chain, "-d", address, "-p", "tcp", "--dport", "443",
+                                      "-j", "DNAT", "--to-destination", f"{pod['status']['podIP']}:9443"), check=True)
 
     def install_service_admission(self, name, known):
         ca = base64.b64encode((self.folder / "tls.crt").read_bytes()).decode()
