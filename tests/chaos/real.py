@@ -1,14 +1,12 @@
 """The faults of the real kubelet and containerd, with the agent as a process of the node's, which may die as often as it
 likes (a pod's would be held back by the kubelet, longer each time)."""
-import os
-import pathlib
 import signal
 import time
 
 from node.base import Node
 from node.hami import PHASE, TO_ALLOCATE
 from node.hami_real import Api, HamiDeployed
-from node.real import CLUSTER, RealNode
+from node.real import CLUSTER, RealNode, stopped
 
 NVML_CALLS = ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"]
 
@@ -103,14 +101,8 @@ class ChaosRealNode(HamiDeployed):
 
     @staticmethod
     def api_hangs(r):
-        pid = int((CLUSTER / "run/kube-apiserver.pid").read_text())
-        nsenter = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        os.kill(pid, signal.SIGSTOP)
-        try:
+        with stopped("kube-apiserver"):
             time.sleep(r.random() * 4)
-        finally:
-            for each in (pid, nsenter):  # nsenter stops itself when its child is stopped, and would stay behind the cluster
-                os.kill(each, signal.SIGCONT)
 
     def nvml_error(self, r):
         card, call = r.randrange(2), r.choice(NVML_CALLS)

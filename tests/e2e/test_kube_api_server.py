@@ -1,5 +1,4 @@
 """src/kube against a real kube-apiserver: etcd and the API server alone, no kubelet."""
-import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from node.base import BUILD, wait_until
-from node.real import CLUSTER, in_network, script
+from node.real import CLUSTER, in_network, script, stopped
 
 KUBE = pathlib.Path(__file__).resolve().parents[1] / "integration/kube"
 sys.path.insert(0, str(KUBE))
@@ -57,18 +56,6 @@ class Cluster:
         tool.end()
         (answer,) = tool.answers()
         return answer
-
-
-@contextlib.contextmanager
-def stopped(component):
-    pid = int((CLUSTER / f"run/{component}.pid").read_text())
-    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-        os.kill(parent, signal.SIGCONT)  # nsenter stops with its child, and would not reap it
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
 """The node of tests/e2e/cluster: a real kubelet, API server, scheduler and containerd in namespaces of their own."""
+import contextlib
 import json
 import os
 import pathlib
@@ -28,6 +29,19 @@ def in_network(*argv):
     """A command line that runs argv from here in the cluster's network, without its mounts and pids."""
     init = (CLUSTER / "run/init.pid").read_text().strip()
     return ["nsenter", "-t", init, "-n", *map(str, argv)]
+
+
+@contextlib.contextmanager
+def stopped(component):
+    """One of the cluster's programs stands still."""
+    pid = int((CLUSTER / f"run/{component}.pid").read_text())
+    parent = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        os.kill(parent, signal.SIGCONT)  # nsenter stops with its child, and would not reap it
 
 
 def probe_rootfs(folder):
