@@ -15,7 +15,6 @@ from node.real import CLUSTER, RealNode, script
 
 IMAGE = "localhost/hami-device-plugin:1"
 EXAMPLES = REPO / "deploy/examples"
-CONTAINERD = {"CONTAINERD_ADDRESS": str(CLUSTER / "run/containerd.sock"), "CONTAINERD_NAMESPACE": "k8s.io"}
 
 
 def import_image():
@@ -23,7 +22,7 @@ def import_image():
         done = subprocess.run([str(REPO / "deploy/docker/build-image.sh"), "--build", str(BUILD), "--name", IMAGE, f"{tmp}/agent.tar"],
                               capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        script("in", "ctr", "images", "import", f"{tmp}/agent.tar", env=CONTAINERD)
+        script("in", "ctr", "images", "import", f"{tmp}/agent.tar")
 
 
 class DeployedNode(RealNode):

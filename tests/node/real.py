@@ -75,8 +75,7 @@ class RealNode(Node):
             probe_rootfs(f"{tmp}/root")
             script("mkimage.sh", f"{tmp}/root", IMAGE, f"{tmp}/probe.tar", '["/bin/sh"]',
                    '["PATH=/bin","NVIDIA_VISIBLE_DEVICES=all","LD_PRELOAD=/image.so"]')
-            script("in", "ctr", "images", "import", f"{tmp}/probe.tar",
-                   env={"CONTAINERD_ADDRESS": str(CLUSTER / "run/containerd.sock"), "CONTAINERD_NAMESPACE": "k8s.io"})
+            script("in", "ctr", "images", "import", f"{tmp}/probe.tar")
 
     def down(self):
         self.stop_agent(signal.SIGKILL)
@@ -179,8 +178,7 @@ class RealNode(Node):
         for status in self.pod(name)["status"]["containerStatuses"]:
             if status["name"] == container:
                 cid = status["containerID"].split("//", 1)[1]
-                script("in", "ctr", "tasks", "kill", "-s", "KILL", cid,
-                       env={"CONTAINERD_ADDRESS": str(CLUSTER / "run/containerd.sock"), "CONTAINERD_NAMESPACE": "k8s.io"})
+                script("in", "ctr", "tasks", "kill", "-s", "KILL", cid)
 
     def delete(self, *names):
         if names:

@@ -13,7 +13,7 @@ import tempfile
 import yaml
 
 from node.base import BUILD, wait_until
-from node.deployed import CONTAINERD, EXAMPLES, IMAGE
+from node.deployed import EXAMPLES, IMAGE
 from node.hami import ALLOCATED
 from node.hami_real import HamiDeployed
 from node.real import CLUSTER, in_network, script
@@ -49,7 +49,7 @@ def import_kube_scheduler():
         root.mkdir(parents=True)
         shutil.copy2(CLUSTER / "bin/kube-scheduler", root)
         script("mkimage.sh", f"{tmp}/root", KUBE_SCHEDULER, f"{tmp}/image.tar", "[]", '["PATH=/usr/local/bin"]')
-        script("in", "ctr", "images", "import", f"{tmp}/image.tar", env=CONTAINERD)
+        script("in", "ctr", "images", "import", f"{tmp}/image.tar")
 
 
 class ScheduledNode(HamiDeployed):
