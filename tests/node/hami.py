@@ -24,6 +24,12 @@ def device_text(entries):
     return "".join("".join(f"{u},NVIDIA,{mib},{cores}:" for u, mib, cores in entry) + ";" for entry in entries)
 
 
+def shares_in(text):
+    """[(uuid, MiB)] of all containers: what device_text wrote."""
+    cards = [c for entry in text.split(";") for c in entry.split(":") if c]
+    return [(uuid, int(mib)) for uuid, _, mib, _ in (c.split(",") for c in cards)]
+
+
 class HamiNode(SimulatedNode):
     resource = GPU
 

@@ -2,7 +2,7 @@
 import collections
 import json
 
-from node.hami import ALLOCATED, GPU, REGISTER
+from node.hami import ALLOCATED, GPU, REGISTER, shares_in
 
 CARDS, SLOTS, CARD_MIB = 8, 10, 40960
 # The API server taints a node that nobody has declared ready.
@@ -26,8 +26,7 @@ def pod_with_cards(name, mib, cards=1, **spec):
 
 def shares_of(pod):
     """[(card, MiB)] by its annotation."""
-    entries = pod["metadata"]["annotations"][ALLOCATED].split(";")
-    return [(fields[0], int(fields[2])) for e in entries for c in e.split(":") if c for fields in [c.split(",")]]
+    return shares_in(pod["metadata"]["annotations"][ALLOCATED])
 
 
 def recount(pods):

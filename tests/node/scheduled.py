@@ -14,7 +14,7 @@ import yaml
 
 from node.base import BUILD, wait_until
 from node.deployed import EXAMPLES, IMAGE
-from node.hami import ALLOCATED
+from node.hami import ALLOCATED, shares_in
 from node.hami_real import HamiDeployed
 from node.real import CLUSTER, in_network, script
 
@@ -197,8 +197,7 @@ class ScheduledNode(HamiDeployed):
 
     def given(self, name):
         """[(uuid, MiB)] by the pod's annotation."""
-        cards = [c for entry in self.annotations(name)[ALLOCATED].split(";") for c in entry.split(":") if c]
-        return [(uuid, int(mib)) for uuid, _, mib, _ in (c.split(",") for c in cards)]
+        return shares_in(self.annotations(name)[ALLOCATED])
 
     def told(self, name):
         """Messages of the Events about the pod."""
