@@ -1,7 +1,22 @@
 """A recorded cluster, told to golden-filter-answers line by line."""
 import json
 
+from golden_peer import Known, differences
+
 DEVICES, MIG, NODE = "hami.io/vgpu-devices-allocated", "hami.io/vgpu-mig-allocations", "hami.io/vgpu-node"
+
+
+def name_of(line):
+    """What the list of differences calls a line of filter.jsonl.gz."""
+    return f"{line['config']}/{line['cluster']}/{line['step']}"
+
+
+def unlisted(action, triples):
+    """Of (line, HAMi's, ours): what differs and is not listed, or is listed and does not differ."""
+    known, bad = Known(action), []
+    for line, theirs, ours in triples:
+        bad += known.unlisted(name_of(line), differences(theirs, ours))
+    return bad + known.outdated()
 
 
 def whole(quantity):

@@ -3,6 +3,7 @@ import re
 
 import yaml
 
+from golden_cluster import name_of
 from golden_peer import GOLDEN, recording
 from test_golden_filter import is_core
 
@@ -32,6 +33,6 @@ def test_the_scheduler_s_are_listed_value_by_value():
 def test_the_pages_tell_how_many_core_answers_differ():
     listed = {e["line"] for e in yaml.safe_load((GOLDEN / "differences.yaml").read_text()) if e["action"] == "filter"}
     core = [line for line in recording("filter.jsonl.gz") if line["action"] in ("filter", "filter-again") and is_core(line)]
-    differ = sum("{config}/{cluster}/{step}".format(**line) in listed for line in core)
+    differ = sum(name_of(line) in listed for line in core)
     assert f" {differ} core lines differ; " in (GOLDEN / "README.md").read_text()
     assert f"; the {differ} of {len(core):,} core answers that differ " in (GOLDEN.parents[1] / "docs/placement.md").read_text()

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 import yaml
 
-from golden_cluster import NODE, Cluster
-from golden_peer import GOLDEN, Known, differences, recording
+from golden_cluster import NODE, Cluster, unlisted
+from golden_peer import GOLDEN, recording
 
 FILTER_LINES = 2722
 CORE = 1783  # lines without a tag but S24, which is no other answer: all of them are asked
@@ -63,17 +63,6 @@ def replay(build, kind, asked):
 @pytest.fixture(scope="module")
 def replayed(build):
     return replay(build, Cluster, ("filter", "filter-again"))
-
-
-def name_of(line):
-    return f"{line['config']}/{line['cluster']}/{line['step']}"
-
-
-def unlisted(action, pairs):
-    known, bad = Known(action), []
-    for line, theirs, ours in pairs:
-        bad += known.unlisted(name_of(line), differences(theirs, ours))
-    return bad + known.outdated()
 
 
 def test_the_same_answers_or_listed_ones(replayed):
