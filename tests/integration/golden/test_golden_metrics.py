@@ -1,25 +1,21 @@
 """The page that HAMi's scheduler gave of a cluster: ours of the same one has the same series, labels, values and help texts,
 or the difference is listed."""
 import json
-import re
 
 import pytest
 
+from golden_cluster import NODE, node_of
 from golden_peer import Known, differences, recording
+from make_metrics import helps, page
 from sched_peer import Cluster, Scheduler
 from waiting import wait_until
 
-NODE = "hami.io/vgpu-node"
 RECORDED = recording("metrics.jsonl.gz")
 
 
-def page(text, names):
-    """As tests/golden/make_metrics.py reads HAMi's."""
-    out = {}
-    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M):
-        if name in names:
-            out[f"{name}{{{','.join(sorted(labels.split(',')))}}}"] = float(value)
-    return out
+def families(found, names):
+    """Of {NAME or NAME{labels}: ...} those with these names."""
+    return {key: value for key, value in found.items() if key.partition("{")[0] in names}
 
 
 def alike(theirs, ours):
@@ -36,8 +32,7 @@ def recorded(request):
 def text(build, tmp_path, recorded):
     cluster, scheduler = Cluster(tmp_path), Scheduler(build, tmp_path)
     for n in recorded["nodes"]:
-        cluster.api.put_tree("nodes", None, {"metadata": {"name": n["name"], "annotations": n["annotations"]},
-                                             "status": {"allocatable": n["allocatable"]}})
+        cluster.api.put_tree("nodes", None, node_of(n))
     for i, hard in enumerate(recorded["quotas"]):
         cluster.api.put_tree("resourcequotas", recorded["namespace"], {"metadata": {"name": f"q{i}"}, "spec": {"hard": hard}})
     for p in recorded["pods"]:
@@ -47,7 +42,7 @@ def text(build, tmp_path, recorded):
     try:
         scheduler.start(f"--kubeconfig={cluster.kubeconfig}", f"--device-config-file={tmp_path}/device-config.yaml",
                         *recorded["flags"]).wait_ready()
-        return wait_until("the page", 20, lambda: scheduler.metrics())
+        return wait_until("the page", 20, scheduler.metrics)
     finally:
         scheduler.end()
         cluster.api.down()
@@ -56,8 +51,7 @@ def text(build, tmp_path, recorded):
 def test_alike_or_listed(recorded, text):
     known = Known("metrics")
     known.entries = [e for e in known.entries if e["line"] == recorded["name"]]
-    helps = dict(re.findall(r"^# HELP (\w+) (.*)$", text, re.M))
     theirs = {"series": recorded["series"], "help": recorded["helps"]}
-    ours = {"series": page(text, recorded["helps"]), "help": {k: v for k, v in helps.items() if k in recorded["helps"]}}
+    ours = {"series": families(page(text), recorded["helps"]), "help": families(helps(text), recorded["helps"])}
     found = {path: pair for path, pair in differences(theirs, ours).items() if not alike(*pair)}
     assert not known.unlisted(recorded["name"], found) + known.outdated()
