@@ -1,18 +1,11 @@
 """What an admission costs beside /healthz in a cluster of 5,000 nodes: the recorded reviews, over one kept connection."""
 import gzip
 import json
-import pathlib
-import sys
 import time
 
+from asking import TESTS, Scheduler, kubeconfig_of
 from figures import Figure, median
 from fixed_lists import FixedLists
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
-
-from kube_peer import write_kubeconfig  # noqa: E402
-from sched_peer import Scheduler  # noqa: E402
 
 NODES = 5000
 
@@ -44,17 +37,12 @@ def p99_ms(scheduler, sock, method, path, bodies):
 def measure(context):
     folder = context.folder / "admission"
     folder.mkdir()
-    lists, scheduler = FixedLists.of_size(NODES, NODES, NODES), Scheduler(context.build, folder)
     bodies = reviews()
-    try:
-        kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
-        scheduler.start(f"--kubeconfig={kubeconfig}", "--scheduler-name=hami-scheduler").wait_ready()
+    with FixedLists.of_size(NODES, NODES, NODES) as lists, Scheduler(context.build, folder) as scheduler:
+        scheduler.start(kubeconfig_of(lists, folder), "--scheduler-name=hami-scheduler").wait_ready()
         bare, asked = [], []
         with scheduler.connect() as sock:
             for _ in range(context.rounds):
                 bare.append(p99_ms(scheduler, sock, "GET", "/healthz", [b""] * len(bodies)))
                 asked.append(p99_ms(scheduler, sock, "POST", "/webhook", bodies))
         yield Figure("sched.webhook_p99", "ms", median(asked), "/healthz in the same run", median(bare), "<= peer + 1", why=f"{NODES} nodes, a share on each")
-    finally:
-        scheduler.end()
-        lists.end()

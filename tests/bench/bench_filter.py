@@ -5,18 +5,10 @@ import contextlib
 import json
 import pathlib
 import random
-import re
-import sys
-import time
 
+from asking import Scheduler, ask, filter_request, gpu, kubeconfig_of, latencies_ms, pod
 from figures import Figure, median, percentile
 from fixed_lists import CARDS, MEMORY, FixedLists, card, holder, node, node_name
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
-
-from kube_peer import write_kubeconfig  # noqa: E402
-from sched_peer import Scheduler, gpu, pod  # noqa: E402
 
 NODES, CALLS, NAMED = 5000, 1000, (500, 5000)
 # Of each card 1,500 to 3,000 MiB are free, but of one card of the open node.
@@ -39,18 +31,8 @@ def holders(random_):
         yield holder(i, name, ":".join(shares) + ":;")
 
 
-@contextlib.contextmanager
 def full_cluster():
-    lists = FixedLists((node(i) for i in range(NODES)), holders(random.Random(1)))
-    try:
-        yield lists
-    finally:
-        lists.end()
-
-
-def request(a_pod, names):
-    body = json.dumps({"Pod": a_pod, "Nodes": None, "NodeNames": names}).encode()
-    return f"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return FixedLists((node(i) for i in range(NODES)), holders(random.Random(1)))
 
 
 class Call:
@@ -69,7 +51,7 @@ class Call:
         numbers = [*(random_.sample(others, named - 1) if named < NODES else others), OPEN]
         random_.shuffle(numbers)
         self.kind, self.names = kind, [node_name(i) for i in numbers]
-        self.text = request(a_pod, self.names)
+        self.text = filter_request(a_pod, self.names)
 
     def check(self, answer):
         refusals = {name: f"{CARDS}/{CARDS} CardInsufficientMemory" for name in self.names}
@@ -84,25 +66,6 @@ def calls_of(named, random_):
     return [Call(kind, i, named, random_) for i in range(20) for kind in ("fits", "nowhere", "several")]
 
 
-def ask(sock, text):
-    """(milliseconds, body)."""
-    begun = time.perf_counter()
-    sock.sendall(text)
-    head, _, body = sock.recv(1 << 20).partition(b"\r\n\r\n")
-    parts, left = [body], int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(body)
-    while left > 0:
-        parts.append(sock.recv(1 << 20))
-        left -= len(parts[-1])
-    took = 1000 * (time.perf_counter() - begun)
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(head)
-    return took, b"".join(parts)
-
-
-def latencies_ms(sock, texts, calls):
-    return [ask(sock, texts[i % len(texts)])[0] for i in range(calls)]
-
-
 def cpu_ms(scheduler):
     """Of all its threads so far."""
     tasks = pathlib.Path(f"/proc/{scheduler.process.pid}/task").iterdir()
@@ -112,10 +75,10 @@ def cpu_ms(scheduler):
 class Asked:
     """One scheduler, and what was measured of it."""
 
-    def __init__(self, context, kubeconfig, name, policy):
+    def __init__(self, context, lists, name, policy):
         folder = context.folder / f"scheduler{name}"
         folder.mkdir()
-        self.scheduler = Scheduler(context.build, folder).start(f"--kubeconfig={kubeconfig}", *policy)
+        self.scheduler = Scheduler(context.build, folder).start(kubeconfig_of(lists, folder), *policy)
         self.bare, self.p99, self.cpu, self.cpu_p99 = [], *({n: [] for n in NAMED} for _ in range(3))
 
     def round(self, random_):
@@ -144,8 +107,7 @@ class Asked:
 def measure(context):
     random_ = random.Random(2)
     with full_cluster() as lists, contextlib.ExitStack() as ends:
-        kubeconfig = write_kubeconfig(context.folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
-        asked = {suffix: Asked(context, kubeconfig, suffix, policy) for suffix, policy in POLICIES.items()}
+        asked = {suffix: Asked(context, lists, suffix, policy) for suffix, policy in POLICIES.items()}
         for it in asked.values():
             ends.callback(it.scheduler.end)
         for it in asked.values():

@@ -2,20 +2,12 @@
 8 cards and 8 shares each, the first sync and the memory; and the API calls that a pod takes from /filter to bound."""
 import json
 import math
-import pathlib
 import random
-import sys
 import time
 
+from asking import Cluster, Scheduler, filter_request, gpu, kubeconfig_of, latencies_ms, pod
 from figures import Figure, median
 from fixed_lists import CARDS, FixedLists, node_name
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
-
-from kube_peer import write_kubeconfig  # noqa: E402
-from sched_peer import Cluster, Scheduler, gpu, pod  # noqa: E402
-from bench_filter import latencies_ms  # noqa: E402
 
 SIZES = (100, 1000, 5000, 20000)
 NAMED, PODS = 100, 200
@@ -23,19 +15,16 @@ HAMI_CALLS = 9  # recorded of HAMi v2.10.0 in the API server's audit log: /filte
 
 
 def request(number, names):
-    a_pod = pod(f"p{number}", **gpu(2000))
-    body = json.dumps({"Pod": a_pod, "Nodes": None, "NodeNames": names}).encode()
-    return f"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return filter_request(pod(f"p{number}", **gpu(2000)), names)
 
 
 def measure_size(context, folder, nodes):
     """Medians of NAMED nodes, and of all; seconds from start to ready, and the resident size then."""
     random_ = random.Random(nodes)
-    lists, it = FixedLists.of_size(nodes, CARDS * nodes, CARDS * nodes), Scheduler(context.build, folder)
-    try:
-        kubeconfig = write_kubeconfig(folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
+    with FixedLists.of_size(nodes, CARDS * nodes, CARDS * nodes) as lists, Scheduler(context.build, folder) as it:
+        kubeconfig = kubeconfig_of(lists, folder)
         begun = time.perf_counter()
-        it.start(f"--kubeconfig={kubeconfig}").wait_ready()
+        it.start(kubeconfig).wait_ready()
         ready_s, rss = time.perf_counter() - begun, it.rss_kib() / 1024
         every = [node_name(i) for i in range(nodes)]
         few = [request(i, random_.sample(every, NAMED)) for i in range(20)]
@@ -46,9 +35,6 @@ def measure_size(context, folder, nodes):
             latencies_ms(sock, few, len(few))
             took = [(median(latencies_ms(sock, few, 100)), median(latencies_ms(sock, whole, 10))) for _ in range(context.rounds)]
         return *(median(values) for values in zip(*took)), ready_s, rss
-    finally:
-        it.end()
-        lists.end()
 
 
 def slope(points):

@@ -1,22 +1,13 @@
 """/metrics of a large cluster, 5,000 nodes with 8 cards and 40,000 pods with a share each: how long a scrape takes, and what
 it costs those who ask /filter meanwhile."""
 import collections
-import contextlib
-import pathlib
 import random
 import subprocess
-import sys
 import time
 
+from asking import Scheduler, filter_request, gpu, kubeconfig_of, latencies_ms, pod
 from figures import Figure, interleaved, median, percentile
 from fixed_lists import CARDS, FixedLists, node_name
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
-
-from kube_peer import write_kubeconfig  # noqa: E402
-from sched_peer import Scheduler, gpu, pod  # noqa: E402
-from bench_filter import latencies_ms, request  # noqa: E402
 
 NODES, NAMED, CALLS = 5000, 500, 1000
 HOLDERS = NODES * CARDS
@@ -56,13 +47,10 @@ def calls_ms(sock, texts, scraper=None):
 
 def measure(context):
     random_ = random.Random(3)
-    lists, it = FixedLists.of_size(NODES, HOLDERS, HOLDERS), Scheduler(context.build, context.folder)
-    with contextlib.ExitStack() as ends:
-        ends.callback(lists.end)
-        ends.callback(it.end)
-        it.start(f"--kubeconfig={write_kubeconfig(context.folder / 'kubeconfig', f'http://127.0.0.1:{lists.port}')}").wait_ready()
+    with FixedLists.of_size(NODES, HOLDERS, HOLDERS) as lists, Scheduler(context.build, context.folder) as it:
+        it.start(kubeconfig_of(lists, context.folder)).wait_ready()
         every = [node_name(i) for i in range(NODES)]
-        texts = [request(pod(f"p{i}", **gpu(2000)), random_.sample(every, NAMED)) for i in range(20)]
+        texts = [filter_request(pod(f"p{i}", **gpu(2000)), random_.sample(every, NAMED)) for i in range(20)]
         scraper = Scraper(it, context.folder)
         with it.connect() as sock:
             found = interleaved(context.rounds, scrape=scraper.seconds, alone=lambda: calls_ms(sock, texts),

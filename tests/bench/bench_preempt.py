@@ -3,10 +3,10 @@ kube-scheduler asks about 500 nodes, and about all, with no victim of its own.""
 import json
 import random
 
-from bench_filter import NODES, ask, full_cluster, write_kubeconfig
+from asking import Scheduler, ask, gpu, kubeconfig_of, pod, post
+from bench_filter import NODES, full_cluster
 from figures import Figure, median, percentile
 from fixed_lists import node_name
-from sched_peer import Scheduler, gpu, pod
 
 NAMED, CALLS = (500, NODES), 30
 
@@ -15,8 +15,7 @@ def request(named, random_):
     urgent = pod("urgent", **gpu(41000))
     urgent["spec"]["priority"] = 2000
     nodes = {node_name(i): {"Pods": [], "NumPDBViolations": 0} for i in random_.sample(range(NODES), named)}
-    body = json.dumps({"Pod": urgent, "NodeNameToVictims": None, "NodeNameToMetaVictims": nodes}).encode()
-    return f"POST /preempt HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return post("/preempt", {"Pod": urgent, "NodeNameToVictims": None, "NodeNameToMetaVictims": nodes})
 
 
 def timed(sock, text, named):
@@ -29,18 +28,13 @@ def timed(sock, text, named):
 
 def measure(context):
     random_ = random.Random(3)
-    with full_cluster() as lists:
-        kubeconfig = write_kubeconfig(context.folder / "kubeconfig", f"http://127.0.0.1:{lists.port}")
-        it = Scheduler(context.build, context.folder).start(f"--kubeconfig={kubeconfig}")
-        try:
-            it.wait_ready()
-            with it.connect() as sock:
-                for named in NAMED:
-                    rounds = []
-                    for _ in range(context.rounds):
-                        text = request(named, random_)
-                        rounds.append([timed(sock, text, named) for _ in range(CALLS)])
-                    yield Figure(f"sched.preempt_{named}_of_{NODES}_p50", "ms", median([percentile(r, 0.5) for r in rounds]))
-                    yield Figure(f"sched.preempt_{named}_of_{NODES}_p99", "ms", median([percentile(r, 0.99) for r in rounds]))
-        finally:
-            it.end()
+    with full_cluster() as lists, Scheduler(context.build, context.folder) as it:
+        it.start(kubeconfig_of(lists, context.folder)).wait_ready()
+        with it.connect() as sock:
+            for named in NAMED:
+                rounds = []
+                for _ in range(context.rounds):
+                    text = request(named, random_)
+                    rounds.append([timed(sock, text, named) for _ in range(CALLS)])
+                yield Figure(f"sched.preempt_{named}_of_{NODES}_p50", "ms", median([percentile(r, 0.5) for r in rounds]))
+                yield Figure(f"sched.preempt_{named}_of_{NODES}_p99", "ms", median([percentile(r, 0.99) for r in rounds]))

@@ -2,19 +2,12 @@
 the scheduler has; and what it weighs then. Once with placements that nobody signs, once with a key, and each share signed.
 FULL=1: 5,000 nodes and 150,000 pods, 40,000 of them with a share."""
 import os
-import pathlib
 import subprocess
-import sys
 import time
 
+from asking import Scheduler, kubeconfig_of, wait_until
 from figures import Figure, interleaved, median
 from fixed_lists import FixedLists, Signer
-
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "integration/sched"), str(TESTS / "integration/kube"), str(TESTS / "integration")]
-
-from kube_peer import write_kubeconfig  # noqa: E402
-from sched_peer import Scheduler, wait_until  # noqa: E402
 
 SIZES = (5000, 150000, 40000) if os.environ.get("FULL") else (1000, 15000, 4000)
 PEER = "curl of the same pages"
@@ -27,14 +20,14 @@ class Reader:
         self.context, self.folder, self.rss = context, context.folder / name, []
         self.folder.mkdir()
         self.lists = FixedLists.of_size(*SIZES, **({"sign": signer.sign} if signer else {}))
-        self.flags = [f"--kubeconfig={write_kubeconfig(self.folder / 'kubeconfig', f'http://127.0.0.1:{self.lists.port}')}"]
+        self.flags = [kubeconfig_of(self.lists, self.folder)]
         if signer:
             self.flags.append(f"--signature-keys={signer.folder}")
         self.paths = []  # that the first one asked for
 
     def seconds(self):
-        it, begun = Scheduler(self.context.build, self.folder), time.perf_counter()
-        try:
+        with Scheduler(self.context.build, self.folder) as it:
+            begun = time.perf_counter()
             it.start(*self.flags)
             wait_until("the first sync", 300, lambda: it.ask("GET", "/readyz")[0] == 200)
             took = time.perf_counter() - begun
@@ -42,8 +35,6 @@ class Reader:
             self.check(it)
             self.paths = self.paths or list(self.lists.asked)
             return took
-        finally:
-            it.end()
 
     @staticmethod
     def check(it):
@@ -68,14 +59,11 @@ def curl_seconds(port, paths):
 
 def measure(context):
     unsigned, signed = Reader(context, "unsigned"), Reader(context, "signed", Signer(context.folder / "keys"))
-    try:
+    with unsigned.lists, signed.lists:
         for reader in (unsigned, signed):
             reader.seconds()  # what it asks for is what curl asks for
         took = interleaved(min(context.rounds, 5), ours=unsigned.seconds, curl=unsigned.curl_seconds, ours_signed=signed.seconds,
                            curl_signed=signed.curl_seconds)
-    finally:
-        unsigned.lists.end()
-        signed.lists.end()
     nodes, pods, shares = SIZES
     size = f"{nodes} nodes, {pods} pods, {shares} with a share; {sum(len(p) for p in unsigned.lists.pages.values()) >> 20} MiB"
     for suffix, reader in (("", unsigned), ("_signed", signed)):

@@ -135,7 +135,7 @@ class FixedLists(socketserver.ThreadingMixIn, http.server.HTTPServer):
                 lists.page(plural, first, PAGE)
         return lists
 
-    def end(self):
+    def __exit__(self, *_):
         self.stopping.set()
         self.shutdown()
         self.server_close()

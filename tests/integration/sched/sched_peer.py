@@ -81,6 +81,12 @@ class Scheduler:
         assert self.process.poll() is None, self.log()
         return self
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
     def log(self):
         return self.out.read_text()
 
