@@ -12,10 +12,9 @@ import yaml
 
 from figures import Figure, interleaved, median, percentile
 from grpc_peers import REPO, Caller, Registry, messages, start_grpcio, unary
+from real_cluster import CLUSTER
 
 CALLS = 400  # a round
-CLUSTER = pathlib.Path(os.environ.get("CLUSTER_DIR") or pathlib.Path(
-    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hami-cluster")
 EIGHT_CARDS = REPO / "sim/nodes/a100x8-nvlink.yaml"
 
 

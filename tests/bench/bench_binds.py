@@ -3,24 +3,19 @@ ten are in flight, beside a client that posts the very same Bindings, ten in fli
 client once more while somebody watches the pods, as we do. And the pace of a real kube-scheduler that asks us, with
 deploy/examples' configuration."""
 import contextlib
-import fcntl
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 
 import yaml
 
-from bench_agent import CLUSTER
+import real_cluster  # the first: it leads to node
 from figures import Figure, interleaved, median
 from grpc_peers import REPO
-
-sys.path.insert(0, str(REPO / "tests"))
-from node.base import wait_until  # noqa: E402
-from node.many import node_with_cards, pod_with_cards  # noqa: E402
-from node.real import in_network, script  # noqa: E402
+from node.base import wait_until
+from node.many import node_with_cards, pod_with_cards
+from node.real import CLUSTER, in_network, script
 
 NODES, PODS, IN_FLIGHT = 100, 1000, 10
 ASKED = 2 * IN_FLIGHT  # of us: kube-scheduler has no limit of its own, and ours is always at ten then
@@ -30,18 +25,15 @@ PEER, WATCHED, GOAL = "a bare client with the same Bindings", "the same, and som
 
 class Server:
     def __init__(self, context):
-        self.build, self.folder, self.made, self.marks = context.build, context.folder, 0, {}
+        self.build, self.folder, self.marks = context.build, context.folder, {}
         self.names = [f"node{i:03d}" for i in range(NODES)]
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.key_folder() / "key"], check=True)
+        self.keys = self.folder / "keys"
+        self.keys.mkdir()
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.keys / "key"], check=True)
         script("up.sh", "--only", "etcd", "kube-apiserver")
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         self.send(1, [("POST", f"{API}/namespaces/default/serviceaccounts", account)])
         self.send(IN_FLIGHT, [("POST", f"{API}/nodes", node_with_cards(n)) for n in self.names])
-
-    def key_folder(self):
-        folder = self.folder / "keys"
-        folder.mkdir(exist_ok=True)
-        return folder
 
     def send(self, in_flight, requests):
         """[(method, url, tree)]: (seconds, the answers)."""
@@ -87,12 +79,12 @@ class Server:
     def ours(self):
         with self.process("hami-scheduler", self.build / "bin/hami-scheduler", f"--http_bind={EXTENDER}", f"--metrics-bind-address={METRICS}",
                           "--scheduler-name=hami-scheduler", "--shutdown-delay=0s", f"--kubeconfig={CLUSTER}/pki/admin.conf",
-                          f"--signature-keys={self.key_folder()}"):
+                          f"--signature-keys={self.keys}"):
             wait_until("hami-scheduler is ready", 60, lambda: self.read(f"http://{EXTENDER}/readyz") is not None)
             yield
 
     def bound(self):
-        page = self.read(f"http://{METRICS}/metrics") or ""
+        page = self.read(f"http://{METRICS}/metrics")
         return int(re.search(r'^hami_scheduler_binds_total\{result="bound"\} (\d+)', page, re.M)[1])
 
     @contextlib.contextmanager
@@ -162,18 +154,11 @@ def figures(found=None, why=None):
 
 
 def measure(context):
-    why = None if os.geteuid() == 0 else "the cluster needs root"
-    if not (CLUSTER / "bin/kube-apiserver").exists():
-        why = "the cluster is not built: make test-cluster builds it"
+    why = real_cluster.why_not("kube-apiserver")
     if why:
         yield from figures(why=why)
         return
-    with open(CLUSTER / "test.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # down.sh ends whatever runs there
-        script("down.sh", "--wipe")
-        try:
-            it = Server(context)
-            it.bind_ours()  # the API server is warm then, and it is known what we write
-            yield from figures(interleaved(context.rounds, ours=it.bind_ours, bare=it.bind_bare, watched=it.bind_watched, kube=it.bind_kube))
-        finally:
-            script("down.sh", "--wipe", check=False)
+    with real_cluster.alone():
+        it = Server(context)
+        it.bind_ours()  # the API server is warm then, and it is known what we write
+        yield from figures(interleaved(context.rounds, ours=it.bind_ours, bare=it.bind_bare, watched=it.bind_watched, kube=it.bind_kube))

@@ -1,17 +1,11 @@
 """Forty pods to one node of the real cluster, from binding to running: with a card each, and the same pods without, in turns.
 The agent is deployed as deploy/examples/hami.yaml; the test binds, so that no scheduler is measured."""
-import fcntl
-import os
-import sys
 import time
 
-from bench_agent import CLUSTER
+import real_cluster  # the first: it leads to node
 from figures import Figure, interleaved, median
-from grpc_peers import REPO
-
-sys.path.insert(0, str(REPO / "tests"))
-from node.base import Pod  # noqa: E402
-from node.hami_real import HamiDeployed, serve_hami  # noqa: E402
+from node.base import Pod
+from node.hami_real import HamiDeployed, serve_hami
 
 PODS, PEER = 40, "the same pods without devices"
 GOAL = "<= 1.1 x peer"
@@ -31,16 +25,12 @@ def running_seconds(node, kind):
 
 
 def measure(context):
-    why = None if os.geteuid() == 0 else "the cluster needs root"
-    if not (CLUSTER / "bin/kubelet").exists():
-        why = "the cluster is not built: make test-cluster builds it"
+    why = real_cluster.why_not("kubelet")
     if why:
         yield Figure("agent.forty_pods_to_running_s", "s", None, PEER, None, GOAL, why=why)
         return
-    with open(CLUSTER / "test.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # down.sh ends whatever runs there
+    with real_cluster.alone():
         node = HamiDeployed(context.folder / "c", "hami.yaml", card_file="a100x8-nvlink.yaml")
-        node.down()
         try:
             serve_hami(node, 8)
             running_seconds(node, "bare")  # images and caches are warm then

@@ -9,9 +9,9 @@ import shutil
 import socket
 import subprocess
 
-from bench_agent import CLUSTER
 from figures import Figure
 from grpc_peers import REPO
+from real_cluster import CLUSTER
 
 CLIENT = REPO / "tests/bench/sched_client"
 HAMI, NAMED = "HAMi v2.10.0", 500

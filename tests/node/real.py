@@ -13,7 +13,7 @@ from node.base import PLAIN, RESOURCE, REPO, Node, wait_until
 
 SCRIPTS = REPO / "tests/e2e/cluster"
 CLUSTER = pathlib.Path(os.environ.get("CLUSTER_DIR") or
-                       pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hami-cluster")
+                       pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hami-cluster")
 IMAGE = "localhost/vgpu-probe:1"
 
 
