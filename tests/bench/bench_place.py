@@ -15,21 +15,16 @@ FGD_SIZES = [(5000, 500, "<= 2000"), (5000, 5000, "<= 10000")]
 TOPOLOGY = [(8, 4, "<= 10000"), (16, 8, "<= 100000")]
 
 
-def run(context, nodes, candidates, policy="binpack"):
-    done = subprocess.run([str(context.build / "tests/place_bench"), str(nodes), str(candidates), str(CALLS), policy], check=True,
-                          capture_output=True, text=True, timeout=300)
-    return json.loads(done.stdout)
-
-
-def topology(context, nodes, cards, want):
-    done = subprocess.run([str(context.build / "tests/topology_bench"), str(nodes), str(cards), str(want), "20"], check=True,
-                          capture_output=True, text=True, timeout=300)
-    return json.loads(done.stdout)
+def runs_of(context, program, *args):
+    """What each of some runs printed."""
+    command = [str(context.build / "tests" / program), *map(str, args)]
+    return [json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout)
+            for _ in range(min(context.rounds, 5))]
 
 
 def measure(context):
     for nodes, candidates, goal in SIZES:
-        runs = [run(context, nodes, candidates) for _ in range(min(context.rounds, 5))]
+        runs = runs_of(context, "place_bench", nodes, candidates, CALLS)
         of = f"place_{candidates}_of_{nodes}"
         yield Figure(f"sched.{of}_p50_us", "us", median([r["p50_us"] for r in runs]))
         yield Figure(f"sched.{of}_p99_us", "us", median([r["p99_us"] for r in runs]), goal=goal)
@@ -37,10 +32,10 @@ def measure(context):
             yield Figure("sched.node_bytes", "B", median([r["node_bytes"] for r in runs]))
             yield Figure("sched.holding_bytes", "B", median([r["holding_bytes"] for r in runs]), goal="<= 1000")
     for nodes, candidates, goal in FGD_SIZES:
-        runs = [run(context, nodes, candidates, "fgd") for _ in range(min(context.rounds, 5))]
+        runs = runs_of(context, "place_bench", nodes, candidates, CALLS, "fgd")
         yield Figure(f"sched.place_fgd_{candidates}_of_{nodes}_p50_us", "us", median([r["p50_us"] for r in runs]))
         yield Figure(f"sched.place_fgd_{candidates}_of_{nodes}_p99_us", "us", median([r["p99_us"] for r in runs]), goal=goal)
     for cards, want, goal in TOPOLOGY:
-        runs = [topology(context, 5000, cards, want) for _ in range(min(context.rounds, 5))]
+        runs = runs_of(context, "topology_bench", 5000, cards, want, 20)
         yield Figure(f"sched.place_topology_{want}_of_{cards}_p99_us", "us", median([r["p99_us"] for r in runs]), goal=goal,
                      why="cards side by side on each of 5,000 nodes, all named")

@@ -7,15 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/num.h"
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
+#include "place_bench.h"
 
 enum {
 	CARDS = 8,
-	CARD_MIB = 40000,
 	HELD_MIB = 33000, /* and up to */
 	HELD_MORE_MIB = 2000,
 	OPEN_EVERY = 500,
@@ -37,40 +36,11 @@ static uint64_t dice(uint64_t below)
 	return s % below;
 }
 
-static double now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
-static void name_node(char *out, size_t cap, uint64_t i)
-{
-	snprintf(out, cap, "gpu-node-%05llu.example.com", (unsigned long long)i);
-}
-
 static int add_node(struct cluster *c, uint64_t i)
 {
-	char name[64];
-	struct node_state *n;
+	struct node_state *n = make_node(c, i, CARDS, 4);
 	struct hm_err e;
 
-	name_node(name, sizeof name, i);
-	n = node_state_new(name, cluster_texts(c));
-	for (unsigned k = 0; n != NULL && k < CARDS; k++) {
-		struct node_card card = { .count = 10,
-					  .memory_mib = CARD_MIB,
-					  .cores = 100,
-					  .index = k,
-					  .numa = (int32_t)k / 4,
-					  .healthy = true,
-					  .type = "NVIDIA A100-SXM4-40GB",
-					  .mode = "hami-core" };
-		snprintf(card.uuid, sizeof card.uuid, "GPU-%08llx-1111-4222-8333-%012x", (unsigned long long)i, k);
-		if (node_state_add_card(n, &card, &e) < 0)
-			return -1;
-	}
 	return n == NULL ? -1 : cluster_put_node(c, n, &e);
 }
 
@@ -92,7 +62,7 @@ static int add_holders(struct cluster *c, uint64_t i)
 				  .state = HOLD_BOUND,
 				  .shares = &s,
 				  .share_count = 1 };
-		snprintf(uuid, sizeof uuid, "GPU-%08llx-1111-4222-8333-%012x", (unsigned long long)i, k);
+		name_card(uuid, sizeof uuid, i, k);
 		snprintf(uid, sizeof uid, "%08llx-aaaa-4bbb-8ccc-%012x", (unsigned long long)i, k);
 		if (cluster_hold(c, &h, &e) < 0)
 			return -1;
@@ -129,18 +99,6 @@ static struct card_ask asks[KINDS][4] = {
 };
 static const size_t ask_counts[KINDS] = { 1, 1, 4 };
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double percentile(double *sorted, size_t n, unsigned p)
-{
-	return sorted[n * p / 100 < n ? n * p / 100 : n - 1];
-}
-
 static int measure(struct cluster *c, struct placer *p, char **lists[LISTS], uint64_t count, uint64_t calls)
 {
 	static double us[KINDS][MAX_CALLS], all[KINDS * MAX_CALLS];
@@ -162,9 +120,9 @@ static int measure(struct cluster *c, struct placer *p, char **lists[LISTS], uin
 			struct place_result out;
 			struct hm_err e;
 			snprintf(uid, sizeof uid, "%llu", (unsigned long long)n);
-			double before = now_us();
+			double before = cpu_us();
 			int placed = place_pod(p, c, &r, &out, &e);
-			us[k][i] = all[n++] = now_us() - before;
+			us[k][i] = all[n++] = cpu_us() - before;
 			if (placed != (k != 1)) {
 				fprintf(stderr, "place_bench: \"%s\" answered %d\n", kinds[k], placed);
 				return 1;

@@ -3,64 +3,32 @@
  * microseconds of CPU time. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/num.h"
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
+#include "place_bench.h"
 
-enum { MAX_CALLS = 1000, MAX_CARDS = 64 };
-
-static double now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
+enum { MAX_CALLS = 1000, MAX_CARDS = 64, CPU_CARDS = 8 };
 
 /* Two cards of a board are joined best, those of a CPU better than others. */
 static int32_t score(uint64_t a, uint64_t b)
 {
-	return a / 2 == b / 2 ? 400 : a / 8 == b / 8 ? 60 : 10;
+	return a / 2 == b / 2 ? 400 : a / CPU_CARDS == b / CPU_CARDS ? 60 : 10;
 }
 
 static int add_node(struct cluster *c, uint64_t number, uint64_t cards)
 {
-	char name[64];
-	struct node_state *n;
+	struct node_state *n = make_node(c, number, cards, CPU_CARDS);
 	struct hm_err e;
 
-	snprintf(name, sizeof name, "node-%05llu", (unsigned long long)number);
-	n = node_state_new(name, cluster_texts(c));
 	if (n == NULL)
 		return -1;
-	for (uint64_t i = 0; i < cards; i++) {
-		struct node_card card = { .count = 10,
-					  .memory_mib = 40000,
-					  .cores = 100,
-					  .index = (uint32_t)i,
-					  .numa = (int32_t)(i / 8),
-					  .healthy = true,
-					  .type = "NVIDIA A100-SXM4-40GB",
-					  .mode = "hami-core" };
-		snprintf(card.uuid, sizeof card.uuid, "GPU-%llu-%llu", (unsigned long long)number,
-			 (unsigned long long)i);
-		if (node_state_add_card(n, &card, &e) < 0)
-			return -1;
-	}
 	for (uint64_t a = 0; a < cards; a++)
 		for (uint64_t b = 0; b < cards; b++)
 			if (a != b && node_state_set_pair_score(n, a, b, score(a, b), &e) < 0)
 				return -1;
 	return cluster_put_node(c, n, &e);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 static int measure(struct cluster *c, struct placer *p, uint64_t want, uint64_t calls)
@@ -73,14 +41,14 @@ static int measure(struct cluster *c, struct placer *p, uint64_t want, uint64_t 
 	for (uint64_t i = 0; i < calls; i++) {
 		struct place_result out;
 		struct hm_err e;
-		double before = now_us();
+		double before = cpu_us();
 
 		if (place_pod(p, c, &r, &out, &e) != 1)
 			return -1;
-		us[i] = now_us() - before;
+		us[i] = cpu_us() - before;
 	}
 	qsort(us, calls, sizeof us[0], by_value);
-	printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[calls / 2], us[calls * 99 / 100]);
+	printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", percentile(us, calls, 50), percentile(us, calls, 99));
 	return 0;
 }
 
