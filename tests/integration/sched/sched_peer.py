@@ -212,10 +212,17 @@ class Cluster:
     def held(self, name, node, text, containers=1):
         """A pod that is bound with these shares."""
         spec = [{"name": f"c{i}", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for i in range(containers)]
+        return self.bound(name, node, text, containers=spec)
+
+    def runs(self, name, node, memory, card=0, **spec):
+        """A pod that asked for so much of a card, and has it of this one."""
+        return self.bound(name, node, f"GPU-{node}-{card},NVIDIA,{memory},0:;", **pod(name, **gpu(memory))["spec"], **spec)
+
+    def bound(self, name, node, text, **spec):
         return self.api.put_tree("pods", "default", {
             "metadata": {"name": name, "uid": f"uid-{name}", "annotations": {
                 "hami.io/vgpu-node": node, "hami.io/vgpu-time": "1", "hami.io/vgpu-devices-allocated": text}},
-            "spec": {"containers": spec, "nodeName": node}, "status": {"phase": "Running"}})
+            "spec": {**spec, "nodeName": node}, "status": {"phase": "Running"}})
 
 
 def is_binding(h):

@@ -149,11 +149,7 @@ def two_that_differ(cluster, *others):
     for name in ("n1", "n2", "n3"):
         cluster.node(name, cards=4 if name == "n3" else 1, host={"cpu": "64", "memory": "256Gi"})
     for number, (node, card, mib) in enumerate([("n1", 0, 20000), ("n2", 0, 10000), *others]):
-        runs = pod(f"runs-{number}", **gpu(mib))
-        runs["spec"]["nodeName"], runs["status"] = node, {"phase": "Running"}
-        runs["metadata"]["annotations"] = {"hami.io/vgpu-node": node, "hami.io/vgpu-time": "1",
-                                           "hami.io/vgpu-devices-allocated": f"GPU-{node}-{card},NVIDIA,{mib},0:;"}
-        cluster.api.put_tree("pods", "default", runs)
+        cluster.runs(f"runs-{number}", node, mib, card)
 
 
 def place_of_a_quarter(scheduler):

@@ -6,14 +6,6 @@ import pytest
 from sched_peer import gpu, pod, wait_until
 
 
-def held(cluster, name, node, memory, priority):
-    return cluster.api.put_tree("pods", "default", {
-        "metadata": {"name": name, "uid": f"uid-{name}", "annotations": {
-            "hami.io/vgpu-node": node, "hami.io/vgpu-time": "1",
-            "hami.io/vgpu-devices-allocated": f"GPU-{node}-0,NVIDIA,{memory},0:;"}},
-        "spec": {**pod(name, **gpu(memory))["spec"], "nodeName": node, "priority": priority}, "status": {"phase": "Running"}})
-
-
 def asked(scheduler, preemptor, victims):
     """{node: UIDs}; victims: the same of kube-scheduler."""
     body = {"Pod": preemptor, "NodeNameToVictims": None, "NodeNameToMetaVictims": {
@@ -27,11 +19,11 @@ def asked(scheduler, preemptor, victims):
 def full(scheduler, cluster):
     for name in ("n1", "n2", "n3"):
         cluster.node(name)
-    held(cluster, "batch", "n1", 30000, -10)
-    held(cluster, "web", "n1", 10000, 1000)
-    held(cluster, "db", "n2", 40000, 5000)
-    held(cluster, "one", "n3", 20000, 0)
-    held(cluster, "other", "n3", 20000, 0)
+    cluster.runs("batch", "n1", 30000, priority=-10)
+    cluster.runs("web", "n1", 10000, priority=1000)
+    cluster.runs("db", "n2", 40000, priority=5000)
+    cluster.runs("one", "n3", 20000, priority=0)
+    cluster.runs("other", "n3", 20000, priority=0)
     scheduler.start(f"--kubeconfig={cluster.kubeconfig}").wait_ready()
     return scheduler
 
