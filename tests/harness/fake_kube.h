@@ -121,7 +121,7 @@ static inline void fake_forget(void)
 	memset(fake_requests, 0, sizeof fake_requests);
 	fake_count = 0;
 	fake_lists = fake_refuses = false;
-	fake_refuses = false;
+	fake_refusal = HM_ENOMEM;
 	fake_retry_after_ms = 0;
 }
 
