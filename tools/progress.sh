@@ -56,3 +56,10 @@ progress_follow() {
 	done
 	progress_end
 }
+
+# progress_pytest RESULTS PYTEST'S ARGUMENTS...: RESULTS.xml is what came of each case, RESULTS.log all that was said; what
+# comes out is for progress_follow.
+progress_pytest() {
+	/usr/bin/python3 -m pytest -v --tb=short -p no:cacheprovider --junitxml="$1.xml" "${@:2}" </dev/null 2>&1 |
+		tee "$1.log" | grep --line-buffered '\[ *[0-9]*%\]$'
+}
