@@ -1,6 +1,7 @@
 """The scheduler on the real cluster: deploy/examples' scheduler.yaml, admission.yaml and hami.yaml, placements signed. From
 a pod that only says what it wants to what a program sees inside its container."""
 import collections
+import contextlib
 import os
 import shutil
 import signal
@@ -111,18 +112,24 @@ def test_forty_pods_and_those_who_wait(node):
     assert len({node.given(name)[0][0] for name in large}) == len(large), "a card each"
 
 
+@contextlib.contextmanager
+def more_nodes(node, trees):
+    """That no kubelet keeps: pods are bound there, and that is all."""
+    for tree in trees:
+        node.api("POST", "/api/v1/nodes", tree)
+    yield
+    node.delete_all()
+    for tree in trees:
+        node.api("DELETE", f"/api/v1/nodes/{tree['metadata']['name']}", want=(200, 404))
+
+
 @pytest.fixture
 def crowd(node):
     """150 nodes without a card, which to kube-scheduler are as good as the one that has some."""
-    names = [f"bare{i}" for i in range(150)]
     room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    for name in names:
-        node.api("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
-                                           "status": {"capacity": room, "allocatable": room}})
-    yield names
-    node.delete_all()
-    for name in names:
-        node.api("DELETE", f"/api/v1/nodes/{name}", want=(200, 404))
+    with more_nodes(node, [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"bare{i}"},
+                            "status": {"capacity": room, "allocatable": room}} for i in range(150)]):
+        yield
 
 
 def test_cards_are_found_among_nodes_without(node, crowd):
@@ -137,18 +144,11 @@ def test_cards_are_found_among_nodes_without(node, crowd):
     assert [m for name in names for m in node.told(name) if "nodes are available" in m] == []
 
 
-THOUSAND = [f"full{i:03d}" for i in range(1000)]
-
-
 @pytest.fixture
 def thousand(node):
-    """Nodes with eight cards each, which no kubelet keeps: pods are bound there, and that is all."""
-    for name in THOUSAND:
-        node.api("POST", "/api/v1/nodes", node_with_cards(name, crowd="yes"))
-    yield
-    node.delete_all()
-    for name in THOUSAND:
-        node.api("DELETE", f"/api/v1/nodes/{name}", want=(200, 404))
+    """Nodes with eight cards each."""
+    with more_nodes(node, [node_with_cards(f"full{i:03d}", crowd="yes") for i in range(1000)]):
+        yield
 
 
 # Of each sort a quarter: (MiB, cards). No two of the first have room on one card.
@@ -198,11 +198,9 @@ def narrow(node):
     tree = node_with_cards("narrow", evict="yes")
     tree["status"] = {key: {**room, "cpu": "4"} for key, room in tree["status"].items()}
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    node.api("POST", "/api/v1/nodes", tree)
     node.api("POST", classes, {"metadata": {"name": "urgent"}, "value": 1000})
-    yield
-    node.delete_all()
-    node.api("DELETE", "/api/v1/nodes/narrow", want=(200, 404))
+    with more_nodes(node, [tree]):
+        yield
     node.api("DELETE", f"{classes}/urgent", want=(200, 404))
 
 
