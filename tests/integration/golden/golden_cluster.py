@@ -1,4 +1,4 @@
-"""A recorded cluster, told to golden-filter-answers line by line."""
+"""A recorded cluster, told to golden-filter-answers line by line, and how its lines are compared."""
 import json
 
 from golden_peer import Known, differences
