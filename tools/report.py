@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""tools/report.py [--must-run FILE]... FILE...: sums JUnit results of ctest and pytest.
+"""tools/report.py [--must-run FILE]... [--step NAME LOG]... FILE...: sums JUnit results of ctest and pytest.
 
 Prints what was skipped, with why, what failed, with its output, and as the last line "N passed, N failed[, N skipped]".
 A missing or empty file counts as a failure, and so does a skipped case of a --must-run file. Exits with 1 on a failure.
 """
 import argparse
+import pathlib
 import sys
 import xml.etree.ElementTree as ET
 
@@ -43,11 +44,12 @@ def cases_of(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--must-run", action="append", default=[], help="a file in which a skipped case is a failure")
-    parser.add_argument("--step", action="append", default=[], metavar="TEXT", help="a step that failed without cases")
+    parser.add_argument("--step", action="append", default=[], nargs=2, metavar=("NAME", "LOG"),
+                        help="a step without cases that failed, and what it printed")
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
 
-    cases = [(text, "failed", "this step has no cases of its own; its output is above") for text in args.step]
+    cases = [(name, "failed", pathlib.Path(log).read_text(encoding="utf-8", errors="replace")) for name, log in args.step]
     for path in args.files + args.must_run:
         for name, status, text in cases_of(path):
             if status == "skipped" and path in args.must_run:

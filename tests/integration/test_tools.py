@@ -76,11 +76,11 @@ def test_report_takes_missing_results_for_a_failure(report, content, says):
     assert text.splitlines()[-1] == "0 passed, 1 failed"
 
 
-def test_report_counts_a_failed_step(report):
+def test_report_counts_a_failed_step_and_tells_what_it_printed(report):
     good = '<testsuite><testcase name="a" classname="a" status="run"/></testsuite>'
-    code, text = report("--step", "build asan", "c.xml", **{"c.xml": good})
-    assert (code, text.splitlines()[-1]) == (1, "1 passed, 1 failed")
-    assert "FAILED: build asan" in text
+    code, text = report("--step", "build asan", "log", "c.xml", **{"c.xml": good, "log": "one\nlast words\n"})
+    assert code == 1
+    assert text.splitlines()[-4:] == ["FAILED: build asan", "    one", "    last words", "1 passed, 1 failed"]
 
 
 def test_setup_names_the_packages_on_another_distribution(tmp_path):
