@@ -49,7 +49,7 @@ FAULTS = [
           "return card_use_sum(f->n->used[card], f->own[card].use);", "return f->n->used[card];"),
     Fault("a card of which others have a part is sold whole", PLACEMENT + "fit.c",
           "if (c->cores == 100 && share->cores == 100 && used.slots > 0)", "if (false)"),
-    Fault("cordons are forgotten when the node changes", PLACEMENT + "node_state.c", "\t\t\tcard->cordoned = true;",
+    Fault("cordons are forgotten when the node changes", PLACEMENT + "node_state.c", "\t\t\tset_cordon(n, (size_t)(card - n->cards), true);",
           "\t\t\t;"),
     Fault("a pod that would fill a card is refused", PLACEMENT + "fit.c",
           "if (c->memory_mib - used.memory_mib < share->memory_mib)", "if (c->memory_mib - used.memory_mib <= share->memory_mib)"),

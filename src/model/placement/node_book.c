@@ -33,17 +33,11 @@ void node_book_free(struct node_book *b)
 /* ---- what a holding counts for: the same while neither it nor the node's state changes, so that what was taken is
  * what is given back */
 
-static void block(struct node_state *n, size_t card, bool take)
-{
-	CHECK(take || n->cards[card].blocked > 0);
-	n->cards[card].blocked += take ? 1U : UINT32_MAX;
-}
-
 static void block_cut_cards(struct node_state *n, bool take)
 {
 	for (size_t i = 0; i < n->count; i++)
 		if (n->cards[i].mig)
-			block(n, i, take);
+			node_state_block(n, i, take);
 }
 
 /* The MIG side of one share. */
@@ -57,7 +51,7 @@ static int count_instance(struct node_book *b, const struct card_share *s, bool 
 		return 0;
 	}
 	if (b->state->cards[card].mig != (s->at.size > 0))
-		block(b->state, (size_t)card, take);
+		node_state_block(b->state, (size_t)card, take);
 	else if (s->at.size > 0 && take)
 		return node_state_occupy(b->state, (size_t)card, s->at, e);
 	else if (s->at.size > 0)
@@ -81,7 +75,7 @@ static void count_unreadable(struct node_state *n, const struct holding *h, bool
 			continue;
 		count_use(n, i, &use, take);
 		if (n->cards[i].mig)
-			block(n, i, take);
+			node_state_block(n, i, take);
 	}
 }
 

@@ -8,6 +8,8 @@
 #include "core/check.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
+#include "core/fnv.h"
+#include "core/splitmix.h"
 #include "model/placement/words.h"
 
 struct node_state *node_state_new(const char *name, struct texts *texts)
@@ -65,6 +67,63 @@ void node_state_free(struct node_state *n)
 	free(n);
 }
 
+/* ---- its print: a sum, so that what comes and goes again leaves no trace in it */
+
+static uint64_t mix(uint64_t print, uint64_t more)
+{
+	return splitmix_scramble((print ^ more) + SPLITMIX_STEP);
+}
+
+static uint64_t mix_text(uint64_t print, const char *text)
+{
+	return mix(print, fnv_add(FNV_BEGIN, text, strlen(text)));
+}
+
+/* What stays of a card. */
+static uint64_t card_print(const struct node_state *n, size_t card)
+{
+	const struct node_card *c = &n->cards[card];
+	uint64_t print = mix(1, card);
+
+	print = mix(print, (uint64_t)c->count << 32 | (uint32_t)c->memory_mib);
+	print = mix(print, (uint64_t)c->cores << 32 | (uint32_t)c->numa);
+	print = mix(print, (uint64_t)c->index << 1 | c->healthy);
+	print = mix_text(print, c->type);
+	print = mix_text(print, c->mode);
+	return mix_text(print, c->uuid);
+}
+
+static uint64_t profile_print(const struct node_state *n, const struct card_profile *p)
+{
+	uint64_t print = mix(2, n->count);
+
+	print = mix(print, (uint64_t)p->memory_mib << 32 | (uint32_t)p->cores);
+	print = mix(print, (uint64_t)p->slices);
+	print = mix_text(print, p->name);
+	for (size_t i = 0; i < p->place_count; i++)
+		print = mix(print, mig_place_bits(n->places[p->first_place + i]));
+	return print;
+}
+
+static uint64_t pair_print(size_t a, size_t b, int32_t score)
+{
+	return score == 0 ? 0 : mix(mix(mix(3, a), b), (uint64_t)score);
+}
+
+/* What comes and goes. */
+static uint64_t taken_print(const struct node_state *n, size_t card)
+{
+	const struct node_card *c = &n->cards[card];
+	const struct card_use *used = &n->used[card];
+	uint64_t print = mix(4, card);
+
+	print = mix(print, (uint64_t)used->slots);
+	print = mix(print, (uint64_t)used->memory_mib);
+	print = mix(print, (uint64_t)used->cores);
+	print = mix(print, (uint64_t)c->blocked << 1 | c->cordoned);
+	return mix(print, c->busy);
+}
+
 static int check_card(const struct node_state *n, const struct node_card *card, struct hm_err *e)
 {
 	if (n->count >= NODE_MAX_CARDS)
@@ -106,6 +165,7 @@ int node_state_add_card(struct node_state *n, const struct node_card *card, stru
 	n->used[n->count] = (struct card_use) { 0 };
 	n->cards[n->count++] = c;
 	n->totals.all = card_use_sum(n->totals.all, (struct card_use) { c.count, c.memory_mib, c.cores });
+	n->print += card_print(n, n->count - 1) + taken_print(n, n->count - 1);
 	return 0;
 }
 
@@ -180,6 +240,7 @@ int node_state_add_profile(struct node_state *n, const struct card_profile *prof
 		n->profiles[at] = n->profiles[at - 1];
 	n->profiles[at] = p;
 	c->profile_count++;
+	n->print += profile_print(n, &p);
 	return 0;
 }
 
@@ -192,6 +253,7 @@ int node_state_set_pair_score(struct node_state *n, size_t a, size_t b, int32_t 
 		n->pair_scores = calloc(n->count * n->count, sizeof n->pair_scores[0]);
 	if (n->pair_scores == NULL)
 		return hm_err_set(e, HM_ENOMEM, "scores of node %s", n->name);
+	n->print += pair_print(a, b, score) - pair_print(a, b, n->pair_scores[a * n->count + b]);
 	n->pair_scores[a * n->count + b] = score;
 	return 0;
 }
@@ -203,6 +265,13 @@ int32_t node_state_pair_score(const struct node_state *n, size_t a, size_t b)
 
 /* ---- cordon */
 
+static void set_cordon(struct node_state *n, size_t card, bool cordoned)
+{
+	n->print -= taken_print(n, card);
+	n->cards[card].cordoned = cordoned;
+	n->print += taken_print(n, card);
+}
+
 void node_state_cordon(struct node_state *n, const char *text)
 {
 	struct cur list = cur_of(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
@@ -211,12 +280,12 @@ void node_state_cordon(struct node_state *n, const char *text)
 	struct piece word;
 
 	for (size_t i = 0; i < n->count; i++)
-		n->cards[i].cordoned = cards == NULL && words_have(text, n->cards[i].uuid);
+		set_cordon(n, i, cards == NULL && words_have(text, n->cards[i].uuid));
 	while (cards != NULL && words_next(&list, &word)) {
-		struct node_card *card = piece_copy(word, uuid, sizeof uuid) ? map_get(cards, uuid) : NULL;
+		const struct node_card *card = piece_copy(word, uuid, sizeof uuid) ? map_get(cards, uuid) : NULL;
 
 		if (card != NULL)
-			card->cordoned = true;
+			set_cordon(n, (size_t)(card - n->cards), true);
 	}
 }
 
@@ -224,8 +293,10 @@ void node_state_cordon(struct node_state *n, const char *text)
 
 void node_state_take(struct node_state *n, size_t card, const struct card_use *use)
 {
+	n->print -= taken_print(n, card);
 	n->used[card] = card_use_sum(n->used[card], *use);
 	n->totals.used = card_use_sum(n->totals.used, *use);
+	n->print += taken_print(n, card);
 }
 
 void node_state_give(struct node_state *n, size_t card, const struct card_use *use)
@@ -234,6 +305,14 @@ void node_state_give(struct node_state *n, size_t card, const struct card_use *u
 
 	node_state_take(n, card, &back);
 	CHECK(n->used[card].slots >= 0 && n->used[card].memory_mib >= 0 && n->used[card].cores >= 0);
+}
+
+void node_state_block(struct node_state *n, size_t card, bool take)
+{
+	CHECK(take || n->cards[card].blocked > 0);
+	n->print -= taken_print(n, card);
+	n->cards[card].blocked += take ? 1U : UINT32_MAX;
+	n->print += taken_print(n, card);
 }
 
 uint64_t mig_place_bits(struct mig_placement at)
@@ -255,7 +334,9 @@ int node_state_occupy(struct node_state *n, size_t card, struct mig_placement at
 		return hm_err_set(e, HM_ENOMEM, "MIG instances of node %s", n->name);
 	for (uint32_t i = at.start; i < at.start + at.size; i++)
 		n->slice_holders[card][i]++;
+	n->print -= taken_print(n, card);
 	n->cards[card].busy |= bits;
+	n->print += taken_print(n, card);
 	return 0;
 }
 
@@ -263,9 +344,11 @@ void node_state_vacate(struct node_state *n, size_t card, struct mig_placement a
 {
 	if (mig_place_bits(at) == 0)
 		return;
+	n->print -= taken_print(n, card);
 	for (uint32_t i = at.start; i < at.start + at.size; i++) {
 		CHECK(n->slice_holders[card][i] > 0);
 		if (--n->slice_holders[card][i] == 0)
 			n->cards[card].busy &= ~((uint64_t)1 << i);
 	}
+	n->print += taken_print(n, card);
 }

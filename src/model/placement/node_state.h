@@ -67,7 +67,7 @@ struct node_card {
 	bool cordoned;
 	bool nvidia;             /* the type has the vendor's word; others are no candidates */
 	bool mig;                /* mode "mig" */
-	uint32_t blocked;        /* holders of which is not known what they hold: as not healthy */
+	uint32_t blocked;        /* holders of which is not known what they hold: as not healthy (node_state_block) */
 	const char *type, *mode; /* of nodes with the same texts equal ones are the same pointer */
 	uint32_t first_profile, profile_count;
 	uint64_t busy; /* memory slices of MIG instances, a bit each */
@@ -91,6 +91,9 @@ struct node_state {
 	uint16_t (*slice_holders)[NODE_MIG_SLICES]; /* of each card; NULL: no MIG instance was ever taken */
 	int32_t *pair_scores;                       /* [a * count + b]; NULL: none known */
 	struct node_totals totals;
+	/* Of its cards and all that is taken of them, without the host below: nodes and times where it is the same are
+	 * the same to a pod. */
+	uint64_t print;
 	/* Free CPU and memory of the node; -1: not known. The caller's to set: all that the node has, until the cluster
 	 * knows its pods (cluster.h). */
 	int64_t cpu_milli, host_mib;
@@ -128,6 +131,9 @@ struct map *node_state_by_uuid(const struct node_state *n);
 /* A holder comes or goes; what goes has come before. */
 void node_state_take(struct node_state *n, size_t card, const struct card_use *use);
 void node_state_give(struct node_state *n, size_t card, const struct card_use *use);
+
+/* One more, or one less, who has nobody knows what of the card. */
+void node_state_block(struct node_state *n, size_t card, bool take);
 
 /* The same for its MIG instances; several may share slices (those of a pod's containers that run one after another).
  * Places beyond NODE_MIG_SLICES are passed over. occupy: -HM_ENOMEM. */

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "contract/hami.h"
+#include "core/fnv.h"
 #include "core/macros.h"
 
 /* Out of range is an error here; HAMi takes such a request for none at all and lets the pod run without a card. */
@@ -74,6 +75,43 @@ int pod_ask_add(struct pod_ask *p, const struct card_ask *container, struct hm_e
 	if (!HM_PUSH(p->containers, p->count, p->cap, *container))
 		return hm_err_set(e, HM_ENOMEM, "a pod's containers");
 	return 0;
+}
+
+static uint64_t add_number(uint64_t sum, int64_t number)
+{
+	return fnv_add(sum, &number, sizeof number);
+}
+
+/* Where it is absent it has another end. */
+static uint64_t add_text(uint64_t sum, const char *text)
+{
+	enum { ENDS = 256, ABSENT };
+
+	return text == NULL ? fnv_step(sum, ABSENT) : fnv_step(fnv_add(sum, text, strlen(text)), ENDS);
+}
+
+static uint64_t add_wishes(uint64_t sum, const struct pod_wishes *w)
+{
+	const char *const texts[] = { w->node_policy, w->card_policy, w->weights,   w->use_types, w->no_types,
+				      w->use_uuids,   w->no_uuids,    w->numa_bind, w->mode };
+
+	for (size_t i = 0; i < HM_COUNT(texts); i++)
+		sum = add_text(sum, texts[i]);
+	return sum;
+}
+
+uint64_t pod_ask_print(const struct pod_ask *p)
+{
+	uint64_t sum = add_wishes(FNV_BEGIN, &p->wishes);
+
+	for (size_t i = 0; i < p->count; i++) {
+		const struct card_ask *a = &p->containers[i];
+		const int64_t numbers[] = { a->kind, a->count, a->memory_mib, a->percent, a->cores };
+
+		for (size_t k = 0; k < HM_COUNT(numbers); k++)
+			sum = add_number(sum, numbers[k]);
+	}
+	return add_number(add_number(sum, p->cpu_milli), p->host_mib);
 }
 
 bool pod_ask_any(const struct pod_ask *p)

@@ -76,6 +76,9 @@ static inline void pod_ask_auto_fini(struct pod_ask *p)
 
 int pod_ask_add(struct pod_ask *p, const struct card_ask *container, struct hm_err *e) HM_MUST_USE;
 
+/* Of what it asks for and wishes, whoever asks: equal for pods that nodes and policies treat alike. */
+uint64_t pod_ask_print(const struct pod_ask *p);
+
 /* Does any container want a card? */
 bool pod_ask_any(const struct pod_ask *p);
 

@@ -165,13 +165,142 @@ static void pair_scores(void **state)
 	assert_int_equal(node_state_pair_score(n, 2, 0), 0);
 }
 
+/* ---- the print */
+
+enum part { COUNT, MEMORY, CORES, NUMA, INDEX, HEALTH, TYPE, MODE, UUID, PARTS };
+
+static struct node_card other_card(enum part part)
+{
+	struct node_card c = make_card(0);
+
+	switch (part) {
+	case COUNT: c.count++; break;
+	case MEMORY: c.memory_mib++; break;
+	case CORES: c.cores++; break;
+	case NUMA: c.numa = -1; break;
+	case INDEX: c.index++; break;
+	case HEALTH: c.healthy = false; break;
+	case TYPE: c.type = "NVIDIA A100-SXM4-40GB"; break;
+	case MODE: c.mode = "mps"; break;
+	case UUID: memcpy(c.uuid, "GPU-x", sizeof "GPU-x"); break;
+	default: break;
+	}
+	return c;
+}
+
+static void the_print_has_what_a_card_is(void **state)
+{
+	hm_auto(texts) *texts = texts_new();
+	uint64_t prints[PARTS + 2];
+
+	(void)state;
+	for (int i = 0; i <= PARTS + 1; i++) { /* the last two are alike */
+		hm_auto(node_state) *n = node_state_new(i == PARTS ? "n" : "m", texts);
+
+		add_card(n, other_card((enum part)i));
+		prints[i] = n->print;
+		for (int k = 0; k < i; k++)
+			assert_int_equal(prints[i] == prints[k], i == PARTS + 1 && k == PARTS);
+	}
+}
+
+static void turn(struct node_state *n, int what, bool on)
+{
+	const struct card_use uses[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+	const struct mig_placement place = { 2, 2 };
+
+	switch (what) {
+	case 0:
+	case 1:
+	case 2: (on ? node_state_take : node_state_give)(n, 1, &uses[what]); break;
+	case 3: node_state_block(n, 1, on); break;
+	case 4: node_state_cordon(n, on ? "GPU-1" : NULL); break;
+	case 5: assert_int_equal(node_state_set_pair_score(n, 0, 1, on ? 5 : 0, NULL), 0); break;
+	case 6:
+		if (on)
+			assert_int_equal(node_state_occupy(n, 1, place, NULL), 0);
+		else
+			node_state_vacate(n, 1, place);
+		break;
+	case 7: (on ? node_state_take : node_state_give)(n, 0, &uses[0]); break;
+	default: fail();
+	}
+}
+
+/* Each change shows, each is another, and none leaves a trace once it is undone, in whatever order. */
+static void the_print_has_what_comes_and_goes(void **state)
+{
+	enum { CHANGES = 8 };
+	hm_auto(texts) *texts = texts_new();
+	hm_auto(node_state) *n = node_state_new("n", texts);
+	uint64_t none, all, one[CHANGES];
+
+	(void)state;
+	add_card(n, make_card(0));
+	add_card(n, make_card(1));
+	none = n->print;
+	for (int i = 0; i < CHANGES; i++) {
+		turn(n, i, true);
+		one[i] = n->print;
+		assert_true(one[i] != none);
+		for (int k = 0; k < i; k++)
+			assert_true(one[i] != one[k]);
+		turn(n, i, false);
+		assert_true(n->print == none);
+	}
+	for (int i = 0; i < CHANGES; i++)
+		turn(n, i, true);
+	all = n->print;
+	for (int i = 0; i < CHANGES; i++)
+		turn(n, i, false);
+	assert_true(n->print == none);
+	for (int i = CHANGES; i-- > 0;)
+		turn(n, i, true);
+	assert_true(n->print == all);
+}
+
+static void the_print_has_the_profiles(void **state)
+{
+	static const struct {
+		struct card_profile profile;
+		struct mig_placement place;
+	} rows[] = {
+		{ { .name = "1g", .memory_mib = 100, .cores = 14, .slices = 1 }, { 0, 1 } },
+		{ { .name = "2g", .memory_mib = 100, .cores = 14, .slices = 1 }, { 0, 1 } },
+		{ { .name = "1g", .memory_mib = 101, .cores = 14, .slices = 1 }, { 0, 1 } },
+		{ { .name = "1g", .memory_mib = 100, .cores = 15, .slices = 1 }, { 0, 1 } },
+		{ { .name = "1g", .memory_mib = 100, .cores = 14, .slices = 2 }, { 0, 1 } },
+		{ { .name = "1g", .memory_mib = 100, .cores = 14, .slices = 1 }, { 1, 1 } },
+	};
+	hm_auto(texts) *texts = texts_new();
+	uint64_t prints[HM_COUNT(rows)];
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(node_state) *n = node_state_new("n", texts);
+
+		add_card(n, make_card(0));
+		assert_int_equal(node_state_add_profile(n, &rows[i].profile, &rows[i].place, 1, NULL), 0);
+		prints[i] = n->print;
+		for (size_t k = 0; k < i; k++)
+			assert_true(prints[i] != prints[k]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cards),       cmocka_unit_test(too_many_cards),
-		cmocka_unit_test(cordon),      cmocka_unit_test(holders),
-		cmocka_unit_test(slices),      cmocka_unit_test(profiles_in_order),
-		cmocka_unit_test(pair_scores), cmocka_unit_test(texts_go_with_the_node),
+		cmocka_unit_test(cards),
+		cmocka_unit_test(too_many_cards),
+		cmocka_unit_test(cordon),
+		cmocka_unit_test(holders),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(profiles_in_order),
+		cmocka_unit_test(pair_scores),
+		cmocka_unit_test(texts_go_with_the_node),
+		cmocka_unit_test(the_print_has_what_a_card_is),
+		cmocka_unit_test(the_print_has_what_comes_and_goes),
+		cmocka_unit_test(the_print_has_the_profiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,13 +117,49 @@ static void a_pod(void **state)
 	assert_int_equal(p.containers[5].count, 1);
 }
 
+/* The same numbers and texts of others in another place, too, are another pod. */
+static void the_print(void **state)
+{
+	static struct card_ask app = { ASK_APP, 1, 2, 3, 4 }, init = { ASK_INIT, 1, 2, 3, 4 },
+			       more = { ASK_APP, 2, 2, 3, 4 }, memory = { ASK_APP, 1, 3, 3, 4 },
+			       percent = { ASK_APP, 1, 2, 4, 4 }, cores = { ASK_APP, 1, 2, 3, 5 },
+			       two[] = { { ASK_APP, 1, 2, 3, 4 }, { ASK_APP, 1, 2, 3, 4 } };
+	const struct pod_ask asks[] = {
+		{ .uid = "u", .name_space = "n", .name = "p", .containers = &app, .count = 1 },
+		{ .containers = &init, .count = 1 },
+		{ .containers = &more, .count = 1 },
+		{ .containers = &memory, .count = 1 },
+		{ .containers = &percent, .count = 1 },
+		{ .containers = &cores, .count = 1 },
+		{ .containers = two, .count = 2 },
+		{ .containers = &app, .count = 1, .cpu_milli = 5 },
+		{ .containers = &app, .count = 1, .host_mib = 5 },
+		{ .containers = &app, .count = 1, .wishes = { .node_policy = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .node_policy = "" } },
+		{ .containers = &app, .count = 1, .wishes = { .card_policy = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .weights = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .use_types = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .no_types = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .use_uuids = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .no_uuids = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .numa_bind = "x" } },
+		{ .containers = &app, .count = 1, .wishes = { .mode = "x" } },
+	};
+	struct pod_ask alike = asks[0];
+
+	(void)state;
+	alike.uid = "v", alike.name_space = "o", alike.name = "q", alike.priority = 9;
+	assert_true(pod_ask_print(&alike) == pod_ask_print(&asks[0]));
+	for (size_t i = 0; i < HM_COUNT(asks); i++)
+		for (size_t k = 0; k < i; k++)
+			assert_true(pod_ask_print(&asks[i]) != pod_ask_print(&asks[k]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(amounts),
-		cmocka_unit_test(out_of_range),
-		cmocka_unit_test(on_a_card),
-		cmocka_unit_test(a_pod),
+		cmocka_unit_test(amounts), cmocka_unit_test(out_of_range), cmocka_unit_test(on_a_card),
+		cmocka_unit_test(a_pod),   cmocka_unit_test(the_print),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
