@@ -9,13 +9,12 @@
 #include "core/macros.h"
 #include "core/splitmix.h"
 #include "model/placement/mix_mark.h"
+#include "model/placement/recall.h"
 
 enum {
-	WAY_BITS = 2, /* of a set, which is a line of the processor's cache */
-	WAYS = 1 << WAY_BITS,
-	BLOCK_BITS = 6,  /* sets where a node's measures are, some thirty a pod: other nodes have the same ones */
-	CACHE_BITS = 19, /* 5,000 nodes, with the pods that come just now on any of their cards */
-	RECENT = 256,    /* pods that are known again */
+	BLOCK_BITS = 6, /* sets where a node's measures are, some thirty a pod: other nodes have the same ones */
+	SET_BITS = 17,  /* 5,000 nodes, with the pods that come just now on any of their cards */
+	RECENT = 256,   /* pods that are known again */
 	/* CPU and memory of nodes are counted in steps, rounded down: a real node has its own odd amounts, and would
 	 * share its measure with no other one, nor with itself an instant later. */
 	CPU_STEP_MILLI = 100,
@@ -28,16 +27,6 @@ struct kind {       /* of a card */
 	int32_t card_mib;
 	struct mix_table *table;
 };
-
-struct cached {
-	uint64_t key; /* 0: empty */
-	int64_t measure;
-};
-
-struct cache_set {
-	struct cached ways[WAYS]; /* the newest first */
-};
-enum { SET_BYTES = sizeof(struct cache_set), SETS = 1 << (CACHE_BITS - WAY_BITS) };
 
 /* A node as it is before the pod, and what of it the cache is asked by. */
 struct subject {
@@ -69,8 +58,7 @@ struct fgd {
 	enum ask_kind *kinds_of; /* the pod's containers */
 	size_t kinds_of_cap;
 	uint64_t age; /* of the tables: a part of every key */
-	void *cache_memory;
-	struct cache_set *cache; /* in it, at a line's begin */
+	struct recall *cache;
 };
 
 struct fgd_weights fgd_default_weights(void)
@@ -90,6 +78,7 @@ static void came(void *arg, const struct pod_ask *ask);
 static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
 			const struct card_ask *ask);
 static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
+static uint64_t order_state(void *arg);
 
 struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights)
 {
@@ -97,14 +86,16 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 
 	if (f == NULL)
 		return NULL;
-	/* calloc: what no pod needs is no page of memory. */
-	f->cache_memory = calloc(SETS + 1, sizeof f->cache[0]);
-	if (f->cache_memory == NULL)
+	f->cache = recall_new(SET_BITS);
+	if (f->cache == NULL)
 		return NULL;
-	f->cache = (struct cache_set *)(((uintptr_t)f->cache_memory + SET_BYTES - 1) / SET_BYTES * SET_BYTES);
-	f->order = (struct node_order) {
-		.name = "fgd", .begin = begin, .came = came, .after = node_rank, .card_rank = card_rank, .arg = f
-	};
+	f->order = (struct node_order) { .name = "fgd",
+					 .begin = begin,
+					 .came = came,
+					 .after = node_rank,
+					 .state = order_state,
+					 .card_rank = card_rank,
+					 .arg = f };
 	f->mix = mix;
 	f->weights = *weights;
 	return HM_STEAL(f);
@@ -134,7 +125,7 @@ void fgd_free(struct fgd *f)
 	free(f->cards);
 	free(f->holds);
 	free(f->kinds_of);
-	free(f->cache_memory);
+	recall_free(f->cache);
 	free(f);
 }
 
@@ -234,23 +225,27 @@ static uint64_t host_key(const struct node_room *room, size_t kind)
 }
 
 /* Those of a node and host lie side by side: it is asked about card by card. */
-static struct cache_set *cache_block(struct fgd *f, uint64_t host)
+static struct recall_set *cache_set(struct fgd *f, uint64_t host, uint64_t block)
 {
-	return &f->cache[(host + f->age) >> (64 - CACHE_BITS + WAY_BITS + BLOCK_BITS) << BLOCK_BITS];
+	enum { BLOCK_SHIFT = 64 - SET_BITS + BLOCK_BITS };
+
+	return recall_set(f->cache,
+			  (host + f->age) >> BLOCK_SHIFT << BLOCK_SHIFT | block << (BLOCK_SHIFT - BLOCK_BITS));
 }
 
 /* Of the node at hand, with such a host and such cards. */
 static int64_t measure(struct fgd *f, uint64_t host, uint64_t cards, const struct node_room *room)
 {
 	uint64_t key = (host + cards + f->age) | 1; /* never that of an empty place */
-	struct cached *ways = cache_block(f, host)[cards >> (64 - BLOCK_BITS)].ways;
+	struct recall_set *set = cache_set(f, host, cards >> (64 - BLOCK_BITS));
+	const int64_t *known = recall_find(set, key);
+	int64_t made;
 
-	for (size_t i = 0; i < WAYS; i++)
-		if (ways[i].key == key)
-			return ways[i].measure;
-	memmove(&ways[1], &ways[0], (WAYS - 1) * sizeof *ways);
-	ways[0] = (struct cached) { key, mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights) };
-	return ways[0].measure;
+	if (known != NULL)
+		return *known;
+	made = mix_table_measure(f->kinds[f->at.kind].table, room, &f->weights);
+	recall_keep(set, key, made);
+	return made;
 }
 
 static int add_kind(struct fgd *f, const char *type, int32_t card_mib, struct hm_err *e)
@@ -320,8 +315,8 @@ static struct node_room room_after(struct fgd *f)
 		at->after = (struct host_amount) { room.cpu_milli, room.host_mib };
 		at->after_key = host_key(&room, at->kind);
 		at->after_known = true;
-		for (size_t i = 0; i < 1 << BLOCK_BITS; i++)
-			__builtin_prefetch(&cache_block(f, at->after_key)[i]);
+		for (uint64_t i = 0; i < 1 << BLOCK_BITS; i++)
+			__builtin_prefetch(cache_set(f, at->after_key, i));
 	}
 	return (struct node_room) { f->cards, at->node->count, at->after.cpu_milli, at->after.mib };
 }
@@ -442,6 +437,13 @@ static double node_rank(void *arg, const struct node_state *n, const struct pod_
 
 	CHECK(ask == f->ask);
 	return fgd_node_cost(f, n, g, &cost, NULL) == 0 ? (double)cost : 0;
+}
+
+static uint64_t order_state(void *arg)
+{
+	const struct fgd *f = arg;
+
+	return f->age + f->blind;
 }
 
 int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, struct hm_err *e)

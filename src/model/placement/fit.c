@@ -91,6 +91,11 @@ void fitter_set_quota(struct fitter *f, struct quota_amount room)
 	f->room = room;
 }
 
+bool fitter_may_run_short(const struct fitter *f)
+{
+	return f->wishes.order.topology;
+}
+
 bool fitter_ran_short(const struct fitter *f)
 {
 	return f->ways == 0;

@@ -57,6 +57,7 @@ void fitter_set_rank(struct fitter *f, card_rank_fn *rank, void *arg);
 
 /* Choosing the best joined cards (topology-aware) may look at so many ways for a pod, of all nodes together, about 10
  * ms; beyond that each next card is the one that adds most. fitter_read begins anew, and so does fitter_refill. */
+bool fitter_may_run_short(const struct fitter *f);
 bool fitter_ran_short(const struct fitter *f);
 void fitter_refill(struct fitter *f);
 

@@ -5,6 +5,8 @@
 
 #include "base/array.h"
 #include "core/macros.h"
+#include "core/splitmix.h"
+#include "model/placement/recall.h"
 
 /* Smaller is better; among equal ones the first by name. The request's own copy of the name, where there is one: they
  * lie side by side, the nodes' do not, and most of the order is made of comparing them. */
@@ -23,7 +25,12 @@ struct placer {
 	struct refused_node *refused;
 	size_t refused_count, refused_cap;
 	struct grant grant, best_grant;
+	/* What a policy that looks at every node thought of those that fit. NULL where memory was short, or no such
+	 * policy is there. */
+	struct recall *ranks;
+	uint64_t ask_print; /* of the pod, its quota and the policy; 0: nothing is remembered of it */
 };
+enum { RANKS_BITS = 17 }; /* sets: 5,000 nodes, with a hundred kinds of pods */
 
 struct placer *placer_new(const char *node_policy, const char *card_policy)
 {
@@ -46,12 +53,15 @@ void placer_free(struct placer *p)
 	free(p->refused);
 	grant_fini(&p->grant);
 	grant_fini(&p->best_grant);
+	recall_free(p->ranks);
 	free(p);
 }
 
 void placer_set_policy(struct placer *p, const struct node_order *order)
 {
 	p->own = order;
+	if (p->ranks == NULL && order->state != NULL)
+		p->ranks = recall_new(RANKS_BITS);
 }
 
 /* ---- the order of candidates: a heap, since mostly one of the first few fits */
@@ -187,6 +197,21 @@ static void prefetch_next(const struct placer *p, size_t at)
 		prefetch_cards(p->heap[at].node);
 }
 
+/* The first node that fits, with the best cards of all ways even where too many nodes were looked at for that. */
+static int grant_first(struct placer *p, const struct node_state *n, struct place_result *out, struct hm_err *e)
+{
+	struct refusal why;
+	int fits = 1;
+
+	if (fitter_ran_short(p->fitter)) {
+		fitter_refill(p->fitter);
+		fits = fit_pod(p->fitter, n, &p->grant, &why, e);
+	}
+	if (fits > 0)
+		keep(p, n, out);
+	return fits;
+}
+
 static int choose_first(struct placer *p, const struct place_request *r, struct place_result *out, struct hm_err *e)
 {
 	for (size_t i = p->count / 2; i-- > 0;)
@@ -197,34 +222,58 @@ static int choose_first(struct placer *p, const struct place_request *r, struct 
 
 		prefetch_heap(p);
 		fits = try_node(p, r, n, e);
-		if (fits < 0)
-			return fits;
-		if (fits > 0) {
-			keep(p, n, out);
-			return 1;
-		}
+		if (fits != 0)
+			return fits < 0 ? fits : grant_first(p, n, out, e);
 	}
 	return 0;
 }
 
-/* The chosen node's cards are the best of all ways, even where too many nodes were looked at for that. */
-static int choose_cards_again(struct placer *p, struct place_result *out, struct hm_err *e)
-{
-	const struct node_state *n = out->node;
-	struct refusal why;
-	int fits;
+/* ---- what was thought of a node for such a pod before */
 
-	if (n == NULL || !fitter_ran_short(p->fitter))
-		return 0;
-	fitter_refill(p->fitter);
-	fits = fit_pod(p->fitter, n, &p->grant, &why, e);
-	if (fits > 0)
-		keep(p, n, out);
-	return fits;
+static uint64_t rank_key(const struct placer *p, const struct node_state *n)
+{
+	uint64_t host = splitmix_scramble((uint64_t)n->cpu_milli + SPLITMIX_STEP) ^ (uint64_t)n->host_mib;
+
+	return p->ask_print == 0 ? 0 : splitmix_scramble(n->print + p->ask_print + splitmix_scramble(host)) | 1;
 }
 
-static int choose_best(struct placer *p, const struct place_request *r, const struct node_order *order,
-		       struct place_result *out, struct hm_err *e)
+static bool recall_rank(const struct placer *p, uint64_t key, double *out)
+{
+	const int64_t *bits = key == 0 ? NULL : recall_find(recall_set(p->ranks, key), key);
+
+	if (bits != NULL)
+		memcpy(out, bits, sizeof *out);
+	return bits != NULL;
+}
+
+static void keep_rank(struct placer *p, uint64_t key, double rank)
+{
+	int64_t bits;
+
+	memcpy(&bits, &rank, sizeof bits);
+	if (key != 0)
+		recall_keep(recall_set(p->ranks, key), key, bits);
+}
+
+/* 1, 0 or negative, as fit_pod. */
+static int rank_node(struct placer *p, const struct place_request *r, const struct node_order *order,
+		     struct candidate *at, struct hm_err *e)
+{
+	uint64_t key = rank_key(p, at->node);
+	int fits;
+
+	if (recall_rank(p, key, &at->key))
+		return 1;
+	fits = try_node(p, r, at->node, e);
+	if (fits <= 0)
+		return fits;
+	at->key = order->after(order->arg, at->node, r->ask, &p->grant);
+	keep_rank(p, key, at->key);
+	return 1;
+}
+
+static int rank_all(struct placer *p, const struct place_request *r, const struct node_order *order,
+		    const struct node_state **out, struct hm_err *e)
 {
 	struct candidate best = { 0 };
 
@@ -233,18 +282,36 @@ static int choose_best(struct placer *p, const struct place_request *r, const st
 		int fits;
 
 		prefetch_next(p, i + 1);
-		fits = try_node(p, r, at.node, e);
+		fits = rank_node(p, r, order, &at, e);
 		if (fits < 0)
 			return fits;
-		if (fits == 0)
-			continue;
-		at.key = order->after(order->arg, at.node, r->ask, &p->grant);
-		if (best.node != NULL && !is_better(&at, &best))
-			continue;
-		best = at;
-		keep(p, at.node, out);
+		if (fits > 0 && (best.node == NULL || is_better(&at, &best)))
+			best = at;
 	}
+	*out = best.node;
 	return best.node != NULL;
+}
+
+/* What is remembered only says who is best: whether the pod fits there, and on which cards, is seen to now. */
+static int choose_best(struct placer *p, const struct place_request *r, const struct node_order *order,
+		       struct place_result *out, struct hm_err *e)
+{
+	const size_t refused = p->refused_count;
+	const struct node_state *n;
+	int fits = rank_all(p, r, order, &n, e);
+
+	if (fits <= 0)
+		return fits;
+	fitter_refill(p->fitter);
+	fits = try_node(p, r, n, e);
+	if (fits > 0) {
+		keep(p, n, out);
+	} else if (fits == 0 && p->ask_print != 0) { /* one key for two: as if nothing were known */
+		p->ask_print = 0;
+		p->refused_count = refused;
+		fits = choose_best(p, r, order, out, e);
+	}
+	return fits;
 }
 
 /* ---- the request */
@@ -258,6 +325,28 @@ static const struct node_order *order_of(const struct placer *p, const struct po
 	return node_order_find(policy);
 }
 
+/* Room for all that the pod may ever count for is as good as any. */
+static struct quota_amount room_of(struct cluster *c, const struct place_request *r)
+{
+	static const struct quota_amount any = { QUOTA_NO_LIMIT, QUOTA_NO_LIMIT };
+	const struct cluster_extremes most = cluster_extremes(c);
+	const struct quota_amount room = quotas_room(cluster_quotas(c), r->ask->name_space);
+
+	/* An instance is more than was asked for; nodes that are only named here may have larger cards. */
+	if (most.any_mig || r->nodes != NULL)
+		return room;
+	return quota_fits(room, quota_of_asks(r->ask->containers, r->ask->count, most.most_memory_mib)) ? any : room;
+}
+
+static uint64_t print_of(struct cluster *c, const struct place_request *r, uint64_t order_state)
+{
+	const struct quota_amount room = room_of(c, r);
+	uint64_t print = splitmix_scramble(pod_ask_print(r->ask) + order_state);
+
+	print = splitmix_scramble(print ^ (uint64_t)room.memory_mib);
+	return splitmix_scramble(print ^ (uint64_t)room.cores) | 1;
+}
+
 static int read_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct hm_err *e)
 {
 	const struct pod_ask *ask = r->ask;
@@ -265,6 +354,7 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
 	int err = fitter_read(p->fitter, ask, p->card_policy, e);
 
+	p->ask_print = 0;
 	if (err < 0)
 		return err;
 	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
@@ -276,6 +366,8 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 		own->came(own->arg, ask);
 	if (own->card_rank != NULL && policy != NULL && strcmp(policy, own->name) == 0)
 		fitter_set_rank(p->fitter, own->card_rank, own->arg);
+	if (own->state != NULL && p->ranks != NULL && !fitter_may_run_short(p->fitter))
+		p->ask_print = print_of(c, r, own->state(own->arg));
 	return 0;
 }
 
@@ -296,8 +388,6 @@ int place_pod(struct placer *p, struct cluster *c, const struct place_request *r
 	if (!collect(p, c, r, order))
 		return no_memory(r, e);
 	err = order->after == NULL ? choose_first(p, r, out, e) : choose_best(p, r, order, out, e);
-	if (err >= 0 && choose_cards_again(p, out, e) < 0)
-		err = -HM_ENOMEM;
 	if (err < 0)
 		return err;
 	out->grant = &p->best_grant;
