@@ -110,6 +110,14 @@ static const char *barred(void *arg)
 	return parts_barred(arg);
 }
 
+static const char *eviction_barred(void *arg)
+{
+	const struct parts *p = arg;
+	const char *why = parts_barred(p);
+
+	return why != NULL ? why : view_budgets_barred(p->view);
+}
+
 static uint64_t alone_ms(void *arg)
 {
 	const struct parts *p = arg;
@@ -310,7 +318,7 @@ static int make_verbs(struct parts *p, struct hm_err *e)
 		.cluster = p->cluster,
 		.card_policy = p->options->gpu_policy,
 		.pods = config.pods,
-		.barred = barred,
+		.barred = eviction_barred,
 		.arg = p,
 	};
 

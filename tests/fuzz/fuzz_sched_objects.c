@@ -1,5 +1,5 @@
-/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes, pods and quotas. Whatever they
- * say, what a pod held is free again when it is gone. */
+/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes, pods, quotas and disruption
+ * budgets. Whatever they say, what a pod held is free again when it is gone. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "kube/lease.h"
 #include "model/placement/cluster.h"
 #include "sched/bind/lock_take.h"
+#include "sched/view/budget_read.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_hold.h"
 #include "sched/view/view_internal.h"
@@ -50,6 +51,29 @@ static void take_quota(struct cluster *c, const struct cJSON *tree)
 	quotas_remove(cluster_quotas(c), "ns", "q");
 }
 
+/* Whoever goes from the namespace goes once as a budget has it, and again. */
+static void take_budget(struct cluster *c, const struct cJSON *tree)
+{
+	struct budgets *all = cluster_budgets(c);
+	hm_auto_budget_read b = { 0 };
+	const struct holding *h;
+	struct hm_err e = { 0 };
+
+	if (budget_read(tree, &b, &e) <= 0)
+		return;
+	CHECK(b.terms.allowed >= 0 && budgets_set(all, "ns", "b", &b.terms, NULL) == 0);
+	for (size_t at = 0; cluster_next_holding(c, &at, &h);) {
+		bool violates;
+
+		budgets_begin(all);
+		violates = budgets_take(all, "ns", h->name, h->labels);
+		budgets_begin(all);
+		CHECK(budgets_take(all, "ns", h->name, h->labels) == violates);
+		CHECK(!violates || (h->labels != NULL && b.terms.allowed == 0));
+	}
+	budgets_remove(all, "ns", "b");
+}
+
 static void take(struct cluster *c, const struct cJSON *tree)
 {
 	struct node_state *n;
@@ -64,6 +88,7 @@ static void take(struct cluster *c, const struct cJSON *tree)
 	(void)lock_says(pod_annotation(tree, "hami.io/mutex.lock"), "ns", "p", 1787293239, 300000);
 	take_quota(c, tree);
 	take_pod(c, tree);
+	take_budget(c, tree);
 }
 
 static void check_free(struct cluster *c)

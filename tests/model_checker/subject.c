@@ -242,7 +242,7 @@ int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int nod
 	hm_auto(cJSON) *tree = json_of(w, p);
 	hm_auto_pod_ask ask = { 0 };
 	hm_auto(preempt) *choice = preempt_new();
-	const struct holding *const *found;
+	const struct preempt_victim *found;
 	struct hm_err e = { 0 };
 	size_t count = 0;
 	int helps;
@@ -252,7 +252,7 @@ int subject_preempt(struct world *w, struct subject *s, struct w_pod *p, int nod
 	helps = preempt_node(choice, w->nodes[node].name, NULL, 0, &found, &count, &e);
 	must(helps >= 0 && count <= W_PODS, "a preemption");
 	for (size_t i = 0; i < count; i++) {
-		victims[i] = pod_of(w, found[i]->uid);
+		victims[i] = pod_of(w, found[i].holding->uid);
 		must(victims[i] != NULL, "a victim that is no pod");
 	}
 	return helps > 0 ? (int)count : -1;

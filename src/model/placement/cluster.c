@@ -19,8 +19,10 @@ struct cluster *cluster_new(uint64_t memory_factor)
 	c->holdings = map_new();
 	c->hosts = host_uses_new();
 	c->quotas = quotas_new(memory_factor);
+	c->budgets = budgets_new();
 	c->texts = texts_new();
-	if (c->books == NULL || c->holdings == NULL || c->hosts == NULL || c->quotas == NULL || c->texts == NULL)
+	if (c->books == NULL || c->holdings == NULL || c->hosts == NULL || c->quotas == NULL || c->budgets == NULL ||
+	    c->texts == NULL)
 		return NULL;
 	return HM_STEAL(c);
 }
@@ -41,6 +43,7 @@ void cluster_free(struct cluster *c)
 	map_free(c->holdings);
 	map_free(c->books);
 	quotas_free(c->quotas);
+	budgets_free(c->budgets);
 	texts_free(c->texts);
 	free(c->scratch);
 	free(c);
@@ -54,6 +57,11 @@ struct texts *cluster_texts(struct cluster *c)
 struct quotas *cluster_quotas(struct cluster *c)
 {
 	return c->quotas;
+}
+
+struct budgets *cluster_budgets(struct cluster *c)
+{
+	return c->budgets;
 }
 
 /* ---- nodes */

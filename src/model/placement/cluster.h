@@ -16,6 +16,7 @@
 #include "base/texts.h"
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "model/placement/budgets.h"
 #include "model/placement/fit.h"
 #include "model/placement/holding.h"
 #include "model/placement/node_state.h"
@@ -32,6 +33,7 @@ HM_DEFINE_AUTO(cluster, cluster_free);
 struct texts *cluster_texts(struct cluster *c);
 /* For quotas_set, quotas_remove and what is asked of quotas; namespaces' books are ours. */
 struct quotas *cluster_quotas(struct cluster *c);
+struct budgets *cluster_budgets(struct cluster *c);
 
 /* ---- nodes */
 

@@ -13,6 +13,7 @@ struct cluster {
 	struct map *holdings; /* struct holding by pod UID */
 	struct host_uses *hosts;
 	struct quotas *quotas;
+	struct budgets *budgets;
 	struct texts *texts;
 	struct link reserved; /* struct holding.of_reserved */
 	uint32_t lists;       /* of all pods, begun */

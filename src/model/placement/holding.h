@@ -10,6 +10,7 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 #include "core/link.h"
+#include "model/placement/budgets.h"
 #include "model/placement/pod_ask.h"
 #include "model/placement/pod_use.h"
 #include "model/placement/quota.h"
@@ -45,6 +46,7 @@ struct hold {
 	const struct hold_share *shares; /* in the order of containers */
 	size_t share_count;
 	int32_t priority;
+	const char *labels; /* of the pod, a line each (pod_labels_add); NULL or "": none */
 };
 
 struct node_book;
@@ -70,6 +72,7 @@ struct holding {
 	enum ask_kind *kinds;  /* of containers, up to the last that is no app container */
 	struct card_ask *asks; /* of each container; only where unreadable */
 	const char *texts;
+	struct pod_labels *labels; /* NULL: none */
 };
 
 enum { HOLDING_MAX_SHARES = 4096 }; /* a text of the size that annotations may have names four times that */

@@ -7,17 +7,18 @@
 #include "base/array.h"
 #include "model/placement/node_book.h"
 
-enum { MOST_TRIES = 20000 };
+enum { MOST_TRIES = 20000, MOST_WORK = 2000000 };
 
 struct preempt {
 	struct fitter *fitter;
 	struct cluster *cluster;
 	const struct pod_ask *ask;
 	unsigned tries;
+	uint64_t work; /* budgets' when the pod was read */
 	struct grant grant;
 	/* Of those who hold something on the node under way: those that are lifted in any case, and then those that may
 	 * have to go. */
-	const struct holding **lifted;
+	struct preempt_victim *lifted;
 	size_t lifted_cap, going, count;
 };
 
@@ -47,6 +48,7 @@ int preempt_read(struct preempt *p, struct cluster *c, const struct pod_ask *ask
 	p->cluster = c;
 	p->ask = ask;
 	p->tries = 0;
+	p->work = budgets_work(cluster_budgets(c));
 	return fitter_read(p->fitter, ask, card_policy, e);
 }
 
@@ -85,7 +87,8 @@ static int64_t memory_of(const struct holding *h)
 /* The order in which pods are spared. */
 static int by_worth(const void *a, const void *b)
 {
-	const struct holding *x = *(const struct holding *const *)a, *y = *(const struct holding *const *)b;
+	const struct holding *x = ((const struct preempt_victim *)a)->holding;
+	const struct holding *y = ((const struct preempt_victim *)b)->holding;
 
 	if (x->priority != y->priority)
 		return x->priority > y->priority ? -1 : 1;
@@ -94,10 +97,17 @@ static int by_worth(const void *a, const void *b)
 	return strcmp(x->uid, y->uid);
 }
 
+static int by_violation(const void *a, const void *b)
+{
+	bool x = ((const struct preempt_victim *)a)->violates, y = ((const struct preempt_victim *)b)->violates;
+
+	return x != y ? (x ? -1 : 1) : by_worth(a, b);
+}
+
 static void lift(struct preempt *p, const struct holding *h)
 {
 	cluster_lift(p->cluster, h);
-	p->lifted[p->count++] = h;
+	p->lifted[p->count++] = (struct preempt_victim) { h, false };
 }
 
 static int lift_all(struct preempt *p, const struct node_book *b, const char *const *going, size_t going_count,
@@ -125,34 +135,66 @@ static int lift_all(struct preempt *p, const struct node_book *b, const char *co
 static void put_down_all(struct preempt *p)
 {
 	for (size_t i = 0; i < p->count; i++)
-		cluster_put_down(p->cluster, p->lifted[i]);
+		cluster_put_down(p->cluster, p->lifted[i].holding);
 }
 
-/* Who can stay is put down, and no more in the list. */
+static void sort_victims(struct preempt *p, int (*order)(const void *a, const void *b))
+{
+	if (p->count > p->going)
+		qsort(&p->lifted[p->going], p->count - p->going, sizeof p->lifted[0], order);
+}
+
+static bool take_budget(struct preempt *p, struct preempt_victim *v)
+{
+	struct budgets *budgets = cluster_budgets(p->cluster);
+	const struct holding *h = v->holding;
+
+	v->violates = budgets_take(budgets, cluster_holding_space(h), h->name, h->labels);
+	return budgets_work(budgets) - p->work <= MOST_WORK;
+}
+
+/* Of those who may have to go, the most worthy first. Budgets are used up by those that go anyway (the API server has
+ * counted those that are being deleted), then by the least worthy. False: that takes too long. */
+static bool mark_violations(struct preempt *p)
+{
+	budgets_begin(cluster_budgets(p->cluster));
+	for (size_t i = 0; i < p->going; i++)
+		if (p->lifted[i].holding->state == HOLD_BOUND && !take_budget(p, &p->lifted[i]))
+			return false;
+	for (size_t i = p->count; i > p->going; i--)
+		if (!take_budget(p, &p->lifted[i - 1]))
+			return false;
+	return true;
+}
+
+/* Who can stay is put down, and no more in the list. 1: the others are the victims; 0: too long. */
 static int spare(struct preempt *p, const struct node_state *n, struct hm_err *e)
 {
 	size_t kept = p->going, all = p->count;
 	int fit = 1;
 
-	if (all > p->going)
-		qsort(&p->lifted[p->going], all - p->going, sizeof p->lifted[0], by_worth);
+	sort_victims(p, by_worth);
+	if (!mark_violations(p))
+		return 0;
+	sort_victims(p, by_violation);
 	for (size_t i = p->going; i < all; i++) {
-		const struct holding *h = p->lifted[i];
+		const struct preempt_victim v = p->lifted[i];
 
-		cluster_put_down(p->cluster, h);
+		cluster_put_down(p->cluster, v.holding);
 		if (fit >= 0)
 			fit = fits(p, n, e);
 		if (fit > 0)
 			continue;
-		cluster_lift(p->cluster, h);
-		p->lifted[kept++] = h;
+		cluster_lift(p->cluster, v.holding);
+		p->lifted[kept++] = v;
 	}
 	p->count = kept;
-	return fit < 0 ? fit : 0;
+	sort_victims(p, by_worth);
+	return fit < 0 ? fit : mark_violations(p);
 }
 
 int preempt_node(struct preempt *p, const char *node, const char *const *going, size_t going_count,
-		 const struct holding *const **victims, size_t *count, struct hm_err *e)
+		 const struct preempt_victim **victims, size_t *count, struct hm_err *e)
 {
 	const struct node_book *b = cluster_book(p->cluster, node);
 	const struct node_state *n = b != NULL ? b->state : NULL;
@@ -165,8 +207,8 @@ int preempt_node(struct preempt *p, const char *node, const char *const *going, 
 	if (fit < 0)
 		return fit;
 	fit = fits(p, n, e);
-	if (fit > 0 && spare(p, n, e) < 0)
-		fit = -HM_ENOMEM;
+	if (fit > 0)
+		fit = spare(p, n, e);
 	put_down_all(p);
 	if (fit <= 0)
 		return fit;

@@ -49,7 +49,7 @@ static void add_view(const struct metrics_sources *s, struct str *out)
 	prom_add(out, metrics_begin(out, METRIC_SIGNS), NULL, s->keys != NULL && signature_keys_can_sign(s->keys));
 	add_results(out, METRIC_WATCH_SILENT, "object",
 		    RESULTS({ "nodes", view.silent_ms.nodes / 1000 }, { "pods", view.silent_ms.pods / 1000 },
-			    { "quotas", view.silent_ms.quotas / 1000 }));
+			    { "quotas", view.silent_ms.quotas / 1000 }, { "budgets", view.silent_ms.budgets / 1000 }));
 	prom_add(out, metrics_begin(out, METRIC_WATCH_FAILURES), NULL, view.failures);
 }
 

@@ -39,7 +39,8 @@ void preempt_verb_free(struct preempt_verb *p)
 static int add_node(struct preempt_verb *p, const struct preemption_node *n, bool cards, struct preemption_answer *to,
 		    struct hm_err *e)
 {
-	const struct holding *const *victims = NULL;
+	const struct preempt_victim *victims = NULL;
+	struct preemption_node all = *n;
 	size_t count = 0;
 	int r = cards ? preempt_node(p->choice, n->name, n->victims, n->count, &victims, &count, e) : 1;
 
@@ -47,9 +48,11 @@ static int add_node(struct preempt_verb *p, const struct preemption_node *n, boo
 		return r;
 	if (!array_reserve(&p->more, &p->more_cap, count, sizeof p->more[0]))
 		return hm_err_set(e, HM_ENOMEM, "victims");
-	for (size_t i = 0; i < count; i++)
-		p->more[i] = victims[i]->uid;
-	preemption_answer_add(to, n, p->more, count);
+	for (size_t i = 0; i < count; i++) {
+		p->more[i] = victims[i].holding->uid;
+		all.pdb_violations += victims[i].violates;
+	}
+	preemption_answer_add(to, &all, p->more, count);
 	return 0;
 }
 

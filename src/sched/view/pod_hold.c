@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "contract/hami.h"
 #include "hami/entry_order.h"
+#include "sched/view/budget_read.h"
 
 void pod_hold_fini(struct pod_hold *h)
 {
@@ -13,6 +14,7 @@ void pod_hold_fini(struct pod_hold *h)
 	pod_devices_fini(&h->devices);
 	mig_allocations_fini(&h->mig);
 	free(h->shares);
+	str_fini(&h->labels);
 	signature_check_fini(&h->check);
 	str_fini(&h->checked);
 	*h = (struct pod_hold) { 0 };
@@ -236,6 +238,9 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		return hm_err_set(e, why.code, "%s", why.msg);
 	if (err == 0 && !pod_ask_any(&out->ask))
 		return 0;
+	pod_labels_read(pod, &out->labels);
+	if (str_failed(&out->labels))
+		return hm_err_set(e, HM_ENOMEM, "read a pod");
 	out->holds = true;
 	out->hold = (struct hold) {
 		.uid = out->ask.uid,
@@ -246,6 +251,7 @@ int pod_hold_read(const struct cJSON *pod, const struct pod_rules *rules, const 
 		.priority = out->ask.priority,
 		.asks = out->ask.containers,
 		.ask_count = out->ask.count,
+		.labels = str_text(&out->labels),
 	};
 	out->doubt = why;
 	if (told)

@@ -39,6 +39,7 @@ struct pod_hold {
 	struct mig_allocations mig;
 	struct hold_share *shares;
 	size_t share_cap;
+	struct str labels;
 	struct signature_check check; /* key NULL: nothing is to be checked any more */
 	struct str checked;           /* its text */
 };

@@ -10,7 +10,7 @@ enum { FENCE_LIMIT_MS = 60000, AGAIN_MS = 1000 };
 
 static bool all_synced(const struct view *v)
 {
-	for (size_t i = 0; i < VIEW_KINDS; i++)
+	for (size_t i = 0; i < VIEW_NEEDED; i++)
 		if (!v->parts[i].synced)
 			return false;
 	return true;
@@ -42,10 +42,18 @@ const char *view_barred(const struct view *v)
 {
 	if (!v->told)
 		return "the scheduler does not know the cluster yet";
-	for (size_t i = 0; i < VIEW_KINDS; i++)
+	for (size_t i = 0; i < VIEW_NEEDED; i++)
 		if (v->parts[i].missed || v->parts[i].again)
 			return "the scheduler's memory was short: it lists the cluster anew";
 	return NULL;
+}
+
+const char *view_budgets_barred(const struct view *v)
+{
+	struct kube_reflector_state state;
+
+	kube_reflector_state(v->parts[VIEW_BUDGETS].list, &state);
+	return state.synced || state.failures > 0 ? NULL : "the scheduler does not know the disruption budgets yet";
 }
 
 /* ---- what could not be taken */
@@ -188,7 +196,8 @@ int view_new(const struct view_config *config, struct view **out, struct hm_err 
 	    limit_name(config->pods.cores, &v->cores_limit, e) < 0 ||
 	    loop_timer_new(kube_client_loop(config->client), on_fence_limit, v, &v->fence_limit, e) < 0 ||
 	    loop_timer_new(kube_client_loop(config->client), on_again, v, &v->again, e) < 0 ||
-	    view_nodes_begin(v, e) < 0 || view_quotas_begin(v, e) < 0 || view_pods_begin(v, e) < 0)
+	    view_nodes_begin(v, e) < 0 || view_quotas_begin(v, e) < 0 || view_budgets_begin(v, e) < 0 ||
+	    view_pods_begin(v, e) < 0)
 		return hm_err_wrap(e, "view");
 	*out = HM_STEAL(v);
 	return 0;
@@ -215,7 +224,8 @@ void view_stats(const struct view *v, struct view_stats *out)
 {
 	struct kube_reflector_state state;
 	uint64_t now_ms = loop_now_ms(kube_client_loop(v->config.client));
-	uint64_t *const silent[] = { &out->silent_ms.nodes, &out->silent_ms.pods, &out->silent_ms.quotas };
+	uint64_t *const silent[] = { &out->silent_ms.nodes, &out->silent_ms.pods, &out->silent_ms.quotas,
+				     &out->silent_ms.budgets };
 
 	*out = (struct view_stats) { .nodes = map_count(v->nodes),
 				     .nodes_with_cards = v->with_cards,

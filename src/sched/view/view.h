@@ -1,11 +1,14 @@
-/* What the API server says, kept in placement's model: Nodes, Pods and ResourceQuotas listed once, page by page, and
- * watched from then on. Of the objects nothing is kept but what the model needs and a few words a node.
+/* What the API server says, kept in placement's model: Nodes, Pods, ResourceQuotas and PodDisruptionBudgets listed
+ * once, page by page, and watched from then on. Of the objects nothing is kept but what the model needs and a few words
+ * a node.
  *
  *     Node            node_read.h; cordoned and uncordoned at once
  *     Pod             host_read.h, with cards or without; pod_hold.h; those that have ended are not even sent to us. A
  *                     pod that is bound holds until it is gone or has ended, whatever becomes of its annotations; the
  *                     same if they are gone when we begin and it runs
  *     ResourceQuota   spec.hard's limits.<memory> and limits.<cores>
+ *     PodDisruptionBudget   budget_read.h; nothing but an eviction waits for them, and where they may not be read there
+ * are none
  *
  * Promises (HOLD_RESERVED, HOLD_BINDING) are others' to make and take back; but a pod that is gone holds nothing. */
 #ifndef HM_SCHED_VIEW_VIEW_H
@@ -49,6 +52,8 @@ HM_DEFINE_AUTO(view, view_free);
 bool view_is_synced(const struct view *v);
 /* NULL: what is known is good to place pods by; else why not. Not what leads or writes elsewhere: only this view. */
 const char *view_barred(const struct view *v);
+/* NULL: all budgets are known, or cannot be; else the same of choosing whom to evict. */
+const char *view_budgets_barred(const struct view *v);
 
 /* pod_trust's keys are others now: pods that were doubted are looked at once more, soon. */
 void view_keys_changed(struct view *v);
@@ -79,7 +84,7 @@ struct view_stats {
 	uint64_t failures; /* of lists and watches */
 	/* Since the API server last said something of them, a bookmark at least: it does so each minute. */
 	struct {
-		uint64_t nodes, pods, quotas;
+		uint64_t nodes, pods, quotas, budgets;
 	} silent_ms;
 };
 void view_stats(const struct view *v, struct view_stats *out);

@@ -1,4 +1,4 @@
-/* The three parts of the view, each with its reflector. */
+/* The parts of the view, each with its reflector. */
 #ifndef HM_SCHED_VIEW_VIEW_INTERNAL_H
 #define HM_SCHED_VIEW_VIEW_INTERNAL_H
 
@@ -21,7 +21,8 @@ struct node_row {
 	char *text; /* owned: name, uid, version, lock, why */
 };
 
-enum view_kind { VIEW_NODES, VIEW_PODS, VIEW_QUOTAS, VIEW_KINDS };
+/* The first are needed to place pods. */
+enum view_kind { VIEW_NODES, VIEW_PODS, VIEW_QUOTAS, VIEW_NEEDED, VIEW_BUDGETS = VIEW_NEEDED, VIEW_KINDS };
 
 struct view_part {
 	struct kube_reflector *list;
@@ -66,5 +67,6 @@ void view_pods_end(struct view *v);
  */
 struct quota_limits view_quota_limits(const struct cJSON *quota, const char *memory, const char *cores);
 int view_quotas_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
+int view_budgets_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 
 #endif

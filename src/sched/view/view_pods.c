@@ -16,10 +16,16 @@ static uint64_t print_of(const struct cJSON *pod)
 	static const char *const keys[] = { HAMI_POD_NODE, HAMI_POD_TIME, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
 					    HAMI_POD_SIGNATURE };
 	uint64_t print = print_mix(PRINT_BEGIN, pod_node(pod));
+	const struct cJSON *label;
 
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
 		print = print_mix(print, pod_annotation(pod, keys[i]));
 	print = print_mix(print, pod_is_terminating(pod) ? "terminating" : "");
+	cJSON_ArrayForEach(label, pod_member(pod_member(pod, "metadata"), "labels"))
+	{
+		print = print_mix(print, label->string);
+		print = print_mix(print, cJSON_GetStringValue(label));
+	}
 	return print | 1; /* 0: what is not known yet */
 }
 
@@ -74,6 +80,7 @@ static int hold_the_most(struct view *v, const struct holding *h, const struct v
 				   .node = cluster_holding_node(h),
 				   .state = h->state,
 				   .priority = h->priority,
+				   .labels = h->labels != NULL ? h->labels->text : NULL,
 				   .unreadable = true,
 				   .asks = c->asks,
 				   .ask_count = c->ask_count };

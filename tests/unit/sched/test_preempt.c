@@ -6,6 +6,7 @@
 #include "harness/json_of.h"
 #include "harness/unit.h"
 #include "io/json.h"
+#include "sched/view/budget_read.h"
 #include "sched/view/node_read.h"
 #include "sched/view/pod_hold.h"
 
@@ -52,8 +53,8 @@ static void put_pod(struct cluster *c, const char *text)
 }
 
 #define HELD(uid, priority, memory)                                                                                    \
-	"{'metadata':{'name':'" uid "','namespace':'ns','uid':'" uid                                                   \
-	"','annotations':{'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'GPU-1,NVIDIA," memory             \
+	"{'metadata':{'name':'" uid "','namespace':'ns','uid':'" uid "','labels':{'app':'" uid                         \
+	"'},'annotations':{'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'GPU-1,NVIDIA," memory            \
 	",0:;'}},'spec':{'nodeName':'n1',"                                                                             \
 	"'priority':" priority ",'containers':[{'name':'c','resources':{'limits':{" GPU(memory) "}}}]}}"
 
@@ -132,6 +133,32 @@ static void answers(void **state)
 	}
 }
 
+/* Of what kube-scheduler counted, and of ours. */
+static void violations_are_added(void **state)
+{
+	static const char asked[] =
+		"{'Pod':" HIGH ",'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'cpu'}],'NumPDBViolations':2}}}";
+	hm_auto(cluster) *c = full();
+	hm_auto(cJSON) *tree = json_of("{'spec':{'selector':{'matchLabels':{'app':'a'}}},'status':{'disruptionsAllowed'"
+				       ":0}}");
+	const struct preempt_config config = { .cluster = c, .card_policy = "spread", .pods = rules };
+	hm_auto(preempt_verb) *p = NULL;
+	hm_auto_budget_read b = { 0 };
+	hm_auto_str out = { 0 };
+	char *text = json_text_of(asked);
+
+	(void)state;
+	assert_int_equal(preempt_verb_new(&config, &p, NULL), 0);
+	assert_int_equal(budget_read(tree, &b, NULL), 1);
+	assert_int_equal(budgets_set(cluster_budgets(c), "ns", "b", &b.terms, NULL), 0);
+	assert_int_equal(preempt_answer(p, text, strlen(text), &out), 200);
+	free(text);
+	text = json_text_of("{'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'cpu'},{'UID':'b'},{'UID':'a'}],"
+			    "'NumPDBViolations':3}}}");
+	assert_string_equal(str_text(&out), text);
+	free(text);
+}
+
 static void not_while_barred(void **state)
 {
 	hm_auto(cluster) *c = full();
@@ -149,7 +176,8 @@ static void not_while_barred(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(answers), cmocka_unit_test(not_while_barred) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(answers), cmocka_unit_test(violations_are_added),
+					    cmocka_unit_test(not_while_barred) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,85 @@ static void what_memory_was_short_for_is_told_again(void **state)
 	}
 }
 
+#define BUDGET(allowed, selector)                                                                                      \
+	"{'metadata':{'name':'b','namespace':'ns','uid':'ub','resourceVersion':'9'},'spec':{'selector':" selector      \
+	"},'status':{'disruptionsAllowed':" #allowed "}}"
+#define OF_WEB "{'matchLabels':{'app':'web'}}"
+#define TEXT "GPU-a,NVIDIA,3000,0:;"
+
+/* The pod that holds goes: is that more than is allowed? */
+static bool violates(void)
+{
+	const struct holding *h = cluster_find(w.cluster, "up");
+
+	budgets_begin(cluster_budgets(w.cluster));
+	return budgets_take(cluster_budgets(w.cluster), "ns", "p", h->labels);
+}
+
+static void tell_budget(const char *text, bool gone)
+{
+	fake_watch_of(BUDGETS);
+	fake_watch(text, gone);
+}
+
+/* Budgets change, and so may labels of a pod that has its cards. */
+static void budgets_and_labels(void **state)
+{
+	(void)state;
+	begin();
+	sync_all();
+	tell_node(REGISTER, "10", false);
+	tell_pod("n1", TEXT, ",'labels':{'app':'web'}", "Running", false);
+	assert_false(violates());
+	tell_budget(BUDGET(0, OF_WEB), false);
+	assert_true(violates());
+	tell_budget(BUDGET(1, OF_WEB), false);
+	assert_false(violates());
+	tell_budget(BUDGET(0, "{'matchLabels':{'app':'db'}}"), false);
+	assert_false(violates());
+	tell_pod("n1", TEXT, ",'labels':{'app':'db'}", "Running", false);
+	assert_true(violates());
+	tell_pod("n1", TEXT, ",'labels':{'app':'db','more':'x'}", "Running", false);
+	assert_true(violates());
+	assert_int_equal(w.bound, 1);
+	tell_budget(BUDGET(0, "{}"), false);
+	assert_false(violates());
+	tell_budget(BUDGET(0, "{'matchLabels':{'app':'db'}}"), false);
+	tell_budget(BUDGET(0, "{'matchExpressions':[{}]}"), false);
+	assert_false(violates());
+	tell_budget(BUDGET(0, "{'matchLabels':{'app':'db'}}"), false);
+	tell_budget(BUDGET(0, "{'matchLabels':{'app':'db'}}"), true);
+	assert_false(violates());
+	tell_pod("n1", TEXT, "", "Running", false);
+	tell_budget(BUDGET(0, "{'matchExpressions':[{'key':'app','operator':'DoesNotExist'}]}"), false);
+	assert_false(violates()); /* a pod without labels */
+	end();
+}
+
+/* Only evictions need them: pods are placed meanwhile. */
+static void a_budget_that_memory_was_short_for(void **state)
+{
+	hm_auto(cJSON) *tree = json_of(BUDGET(0, OF_WEB));
+	bool hit = true;
+
+	(void)state;
+	for (size_t nth = 1; hit; nth++) {
+		begin();
+		sync_all();
+		tell_pod("n1", TEXT, ",'labels':{'app':'web'}", "Running", false);
+		fake_watch_of(BUDGETS);
+		hit = sweep_once(tell_tree, tree, nth);
+		assert_null(view_barred(w.view));
+		if (hit) {
+			assert_true(fast_until(fake_loop, relisted, NULL));
+			(void)tell_tree(tree);
+		}
+		assert_true(violates());
+		end();
+		assert_true(nth < 100);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +332,8 @@ int main(void)
 		cmocka_unit_test(bound_without_our_words),
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
+		cmocka_unit_test(budgets_and_labels),
+		cmocka_unit_test(a_budget_that_memory_was_short_for),
 	};
 	log_set_sink(fast_keep_line, NULL);
 	fast = 100;

@@ -10,7 +10,8 @@
 
 #define SIGNED(uid, version, memory, signature)                                                                        \
 	"{'metadata':{'name':'p','namespace':'ns','uid':'" uid "','resourceVersion':'" version                         \
-	"','annotations':{'hami.io/vgpu-node':'node-1','hami.io/vgpu-devices-allocated':'GPU-a,NVIDIA," memory         \
+	"','labels':{'app':'web'},'annotations':{'hami.io/vgpu-node':'node-1','hami.io/"                               \
+	"vgpu-devices-allocated':'GPU-a,NVIDIA," memory                                                                \
 	",30:;','hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." signature                      \
 	"'}},'spec':{'nodeName':'node-1','priority':1000,'containers':[{'name':'c'," ASKS                              \
 	"}]},'status':{'phase':'Running'}}"
@@ -99,6 +100,7 @@ static void check_first_sync(bool no_children)
 		h = cluster_find(w.cluster, rows[i].uid);
 		assert_true(h != NULL && h->unreadable == !rows[i].believed);
 		assert_int_equal(h->priority, 1000);
+		assert_string_equal(h->labels->text, "app=web\n");
 		view_stats(w.view, &stats);
 		assert_int_equal(stats.doubted, !rows[i].believed);
 		assert_int_equal(w.events, !rows[i].believed);

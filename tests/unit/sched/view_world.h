@@ -10,6 +10,7 @@
 #define PODS "/api/v1/pods"
 #define NODES "/api/v1/nodes"
 #define QUOTAS "/api/v1/resourcequotas"
+#define BUDGETS "/apis/policy/v1/poddisruptionbudgets"
 
 static struct world {
 	struct cluster *cluster;

@@ -13,7 +13,7 @@ struct held {
 	const char *name_space; /* NULL: "other" */
 };
 
-static int put(struct cluster *c, const char *node, const struct held *h, struct hm_err *e)
+static int put_under(struct cluster *c, const char *node, const struct held *h, const char *labels, struct hm_err *e)
 {
 	struct hold_share share = { .uuid = h->uuid, .memory_mib = h->memory_mib, .cores = h->cores };
 	struct hold hold = { .uid = h->uid,
@@ -23,9 +23,15 @@ static int put(struct cluster *c, const char *node, const struct held *h, struct
 			     .state = h->state,
 			     .priority = h->priority,
 			     .shares = &share,
-			     .share_count = 1 };
+			     .share_count = 1,
+			     .labels = labels };
 
 	return cluster_hold(c, &hold, e);
+}
+
+static int put(struct cluster *c, const char *node, const struct held *h, struct hm_err *e)
+{
+	return put_under(c, node, h, NULL, e);
 }
 
 static struct cluster *two_cards(const struct held *held)
@@ -44,7 +50,8 @@ static void copy_used(const struct cluster *c, struct card_use out[2])
 	memcpy(out, cluster_node(c, "n")->used, 2 * sizeof out[0]);
 }
 
-/* The victims' UIDs, with a blank between; "-": none can help, or none need go. */
+/* The victims' UIDs, with a blank between, and "!" behind those that violate a budget; "-": none can help, or none need
+ * go. */
 static const char *asked(struct cluster *c, const struct card_ask *container, int32_t priority,
 			 const char *const *going, size_t going_count, char *out, size_t cap)
 {
@@ -55,7 +62,7 @@ static const char *asked(struct cluster *c, const struct card_ask *container, in
 			       .count = 1,
 			       .priority = priority };
 	hm_auto(preempt) *p = preempt_new();
-	const struct holding *const *victims;
+	const struct preempt_victim *victims;
 	struct card_use before[2], after[2];
 	struct quota_amount room = quotas_room(cluster_quotas(c), "other");
 	size_t n, at = 0;
@@ -70,7 +77,8 @@ static const char *asked(struct cluster *c, const struct card_ask *container, in
 	assert_int_equal(room.memory_mib, quotas_room(cluster_quotas(c), "other").memory_mib);
 	out[0] = '\0';
 	for (size_t i = 0; r > 0 && i < n; i++)
-		at += (size_t)snprintf(out + at, cap - at, "%s%s", i > 0 ? " " : "", victims[i]->uid);
+		at += (size_t)snprintf(out + at, cap - at, "%s%s%s", i > 0 ? " " : "", victims[i].holding->uid,
+				       victims[i].violates ? "!" : "");
 	assert_true(r >= 0);
 	return r > 0 ? out : "-";
 }
@@ -186,6 +194,194 @@ static void a_quota_is_freed_as_well(void **state)
 	assert_string_equal(asked(c, &ask, 10, NULL, 0, got, sizeof got), "-");
 }
 
+static void set_budget(struct cluster *c, const char *app, int64_t allowed, const char *disrupted)
+{
+	hm_auto_str selector = { 0 };
+	const struct budget_terms terms = { &selector, allowed, disrupted };
+
+	budget_add_demand(&selector, BUDGET_IN, "app");
+	budget_add_value(&selector, app);
+	assert_int_equal(budgets_set(cluster_budgets(c), "other", app, &terms, NULL), 0);
+}
+
+/* And no more are counted than there are. */
+static void budgets_are_violated_last(void **state)
+{
+	static const struct {
+		const char *what;
+		struct held held[HELD];
+		const char *app[HELD]; /* label of each */
+		int64_t web, db;       /* what their budgets allow */
+		const char *disrupted; /* of web's */
+		uint32_t cards;
+		const char *going[2], *want;
+	} rows[] = {
+		{ "who has no budget goes, though of a higher priority",
+		  { { "low", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "mid", "n-1", 5, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "batch" },
+		  0,
+		  0,
+		  "",
+		  1,
+		  { NULL },
+		  "mid" },
+		{ "a budget that allows it is none",
+		  { { "low", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "mid", "n-1", 5, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "batch" },
+		  1,
+		  0,
+		  "",
+		  1,
+		  { NULL },
+		  "low" },
+		{ "all must go: what is beyond the budget is counted",
+		  { { "w1", "n-0", 1, 20000, 0, HOLD_BOUND, NULL },
+		    { "w2", "n-1", 3, 20000, 0, HOLD_BOUND, NULL },
+		    { "w3", "n-1", 2, 20000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web", "web" },
+		  1,
+		  0,
+		  "",
+		  2,
+		  { NULL },
+		  "w2! w3! w1" },
+		{ "one of two may go: the lower",
+		  { { "w1", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "w2", "n-1", 3, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web" },
+		  1,
+		  0,
+		  "",
+		  1,
+		  { NULL },
+		  "w1" },
+		{ "two of three may, and one must: the lowest two",
+		  { { "w1", "n-0", 1, 30000, 0, HOLD_BOUND, NULL },
+		    { "w2", "n-1", 2, 15000, 0, HOLD_BOUND, NULL },
+		    { "w3", "n-1", 3, 15000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web", "web" },
+		  2,
+		  0,
+		  "",
+		  1,
+		  { NULL },
+		  "w1" },
+		{ "it has to be the one that was beyond the budget; then the other is not",
+		  { { "w1", "n-0", 1, 10000, 0, HOLD_BOUND, NULL },
+		    { "w2", "n-1", 3, 30000, 0, HOLD_BOUND, NULL },
+		    { "top", "n-0", 50, 20000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web", "top" },
+		  1,
+		  0,
+		  "",
+		  1,
+		  { NULL },
+		  "w2" },
+		{ "who goes for its CPU has used the budget up",
+		  { { "cpu", "n-0", 0, 30000, 0, HOLD_BOUND, NULL }, { "w2", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web" },
+		  1,
+		  0,
+		  "",
+		  2,
+		  { "cpu", NULL },
+		  "w2!" },
+		{ "who is being deleted was counted by the API server",
+		  { { "end", "n-0", 0, 30000, 0, HOLD_TERMINATING, NULL },
+		    { "w2", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web" },
+		  1,
+		  0,
+		  "",
+		  2,
+		  { NULL },
+		  "w2" },
+		{ "and so was who is named as disrupted",
+		  { { "w1", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "w2", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } },
+		  { "web", "web" },
+		  0,
+		  0,
+		  "w1\n",
+		  1,
+		  { NULL },
+		  "w1" },
+		{ "two budgets, two counts",
+		  { { "d1", "n-0", 1, 30000, 0, HOLD_BOUND, NULL }, { "w1", "n-1", 2, 30000, 0, HOLD_BOUND, NULL } },
+		  { "db", "web" },
+		  1,
+		  0,
+		  "",
+		  2,
+		  { NULL },
+		  "w1 d1!" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		hm_auto(cluster) *c = two_cards((const struct held[HELD]) { { 0 } });
+		const struct card_ask ask = { .kind = ASK_APP, .count = rows[i].cards, .memory_mib = 35000 };
+		struct hm_err e;
+		char got[128];
+
+		set_budget(c, "web", rows[i].web, rows[i].disrupted);
+		set_budget(c, "db", rows[i].db, "");
+		for (int k = 0; k < HELD && rows[i].app[k] != NULL; k++) {
+			hm_auto_str labels = { 0 };
+
+			pod_labels_add(&labels, "app", rows[i].app[k]);
+			assert_int_equal(put_under(c, "n", &rows[i].held[k], str_text(&labels), &e), 0);
+		}
+		if (strcmp(asked(c, &ask, 10, rows[i].going, rows[i].going[0] != NULL, got, sizeof got),
+			   rows[i].want) != 0)
+			fail_msg("%s: %s instead of %s", rows[i].what, got, rows[i].want);
+	}
+}
+
+/* A namespace full of budgets, and pods full of labels: the first time not all nodes are answered, and each time more
+ * of them. */
+static void budgets_take_no_longer(void **state)
+{
+	enum { NODES = 30, BUDGETS = 2000 };
+	hm_auto(cluster) *c = cluster_new(1);
+	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 40000 };
+	struct pod_ask ask = {
+		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
+	};
+	hm_auto(preempt) *p = preempt_new();
+	hm_auto_str labels = { 0 };
+	const struct preempt_victim *victims;
+	size_t n, helped[3] = { 0 };
+	char name[32], uuid[32];
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < POD_LABELS_MAX; i++) {
+		snprintf(name, sizeof name, "k%d", i);
+		pod_labels_add(&labels, name, "v");
+	}
+	for (int i = 0; i < BUDGETS; i++) {
+		snprintf(name, sizeof name, "b%d", i);
+		set_budget(c, name, 0, "");
+	}
+	for (int i = 0; i < NODES; i++) {
+		snprintf(name, sizeof name, "n%d", i);
+		snprintf(uuid, sizeof uuid, "n%d-0", i);
+		put_node(c, &(struct made_node) { name, 1, 10, 40000, 100, NULL });
+		assert_int_equal(put_under(c, name, &(struct held) { name, uuid, 1, 4000, 0, HOLD_BOUND, NULL },
+					   str_text(&labels), &e),
+				 0);
+	}
+	for (int turn = 0; turn < 3; turn++) {
+		assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
+		for (int i = 0; i < NODES; i++) {
+			snprintf(name, sizeof name, "n%d", i);
+			helped[turn] += (size_t)preempt_node(p, name, NULL, 0, &victims, &n, &e);
+		}
+	}
+	assert_in_range(helped[0], 5, NODES - 1);
+	assert_true(helped[1] > helped[0]);
+	assert_int_equal(helped[2], NODES);
+}
+
 /* Too many nodes full of pods: in the end no more are looked at. */
 static void not_for_ever(void **state)
 {
@@ -196,7 +392,7 @@ static void not_for_ever(void **state)
 		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
 	};
 	hm_auto(preempt) *p = preempt_new();
-	const struct holding *const *victims;
+	const struct preempt_victim *victims;
 	size_t n, helped = 0;
 	struct hm_err e;
 
@@ -235,7 +431,7 @@ static int ask_once(void *arg)
 		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
 	};
 	hm_auto(preempt) *p = preempt_new();
-	const struct holding *const *victims;
+	const struct preempt_victim *victims;
 	struct hm_err e;
 	size_t n;
 	int r;
@@ -262,6 +458,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fewest_of_the_lowest),
 		cmocka_unit_test(a_quota_is_freed_as_well),
+		cmocka_unit_test(budgets_are_violated_last),
+		cmocka_unit_test(budgets_take_no_longer),
 		cmocka_unit_test(not_for_ever),
 		cmocka_unit_test(memory_runs_out),
 	};

@@ -1,0 +1,46 @@
+#include "base/log.h"
+#include "sched/view/budget_read.h"
+#include "sched/view/view_internal.h"
+
+static struct budgets *budgets_of(const struct view *v)
+{
+	return cluster_budgets(v->config.cluster);
+}
+
+static void on_changed(void *arg, const struct kube_object *o)
+{
+	struct view *v = arg;
+	hm_auto_budget_read b = { 0 };
+	struct hm_err e = { 0 };
+	int r = budget_read(o->tree, &b, &e);
+
+	if (r > 0)
+		r = budgets_set(budgets_of(v), o->name_space, o->name, &b.terms, &e);
+	else
+		budgets_remove(budgets_of(v), o->name_space, o->name);
+	if (r == -HM_ENOMEM)
+		view_missed(v, VIEW_BUDGETS, o->key);
+	else if (r < 0)
+		log_v(2, "a disruption budget counts for nobody", KV("budget", o->key), KV_ERR(&e));
+}
+
+static void on_deleted(void *arg, const struct kube_object *o)
+{
+	budgets_remove(budgets_of(arg), o->name_space, o->name);
+}
+
+static void on_listed(void *arg)
+{
+	view_listed(arg, VIEW_BUDGETS);
+}
+
+int view_budgets_begin(struct view *v, struct hm_err *e)
+{
+	const struct kube_reflector_events events = {
+		.changed = on_changed, .deleted = on_deleted, .listed = on_listed, .arg = v
+	};
+	const struct kube_reflector_options options = { .path = "/apis/policy/v1/poddisruptionbudgets",
+							.page = v->config.page };
+
+	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_BUDGETS].list, e);
+}
