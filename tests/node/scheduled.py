@@ -3,6 +3,7 @@ hami-scheduler run as processes beside the API server, with the rights, the conf
 as its Deployment says."""
 import base64
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -39,16 +40,34 @@ def admission_documents(name):
         yield doc
 
 
-KUBE_SCHEDULER = "localhost/kube-scheduler:1"
+# tools/test-cluster --kube-scheduler v1.22.17: that one in place of the cluster's own.
+VERSION = os.environ.get("KUBE_SCHEDULER")
+MINOR = int(VERSION.split(".")[1]) if VERSION else 99
+KUBE_SCHEDULER = CLUSTER / (f"schedulers/{VERSION}/kube-scheduler" if VERSION else "bin/kube-scheduler")
+KUBE_SCHEDULER_IMAGE = "localhost/kube-scheduler:1"
+# What the tests' own API server no longer has is storage.k8s.io/v1beta1 of 1.22 and 1.23; without it they would wait for ever.
+GATES = ["--feature-gates=CSIStorageCapacity=false"] if MINOR < 24 else []
+
+
+def example():
+    """scheduler.yaml, as its comments want it for kube-scheduler's version."""
+    text = (EXAMPLES / "scheduler.yaml").read_text()
+    changes = {"config.k8s.io/v1\n": "config.k8s.io/v1beta2\n"} if MINOR < 25 else {}
+    if MINOR in range(24, 29):
+        changes["# - --pod-max-in-"] = "- --pod-max-in-"
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return list(yaml.safe_load_all(text))
 
 
 def import_kube_scheduler():
-    """The cluster's own, as registry.k8s.io's image has it: one static program."""
+    """As registry.k8s.io's image has it: one static program."""
     with tempfile.TemporaryDirectory() as tmp:
         root = pathlib.Path(tmp) / "root/usr/local/bin"
         root.mkdir(parents=True)
-        shutil.copy2(CLUSTER / "bin/kube-scheduler", root)
-        script("mkimage.sh", f"{tmp}/root", KUBE_SCHEDULER, f"{tmp}/image.tar", "[]", '["PATH=/usr/local/bin"]')
+        shutil.copy2(KUBE_SCHEDULER, root)
+        script("mkimage.sh", f"{tmp}/root", KUBE_SCHEDULER_IMAGE, f"{tmp}/image.tar", "[]", '["PATH=/usr/local/bin"]')
         script("in", "ctr", "images", "import", f"{tmp}/image.tar")
 
 
@@ -65,14 +84,15 @@ class ScheduledNode(HamiDeployed):
         super().up()
         self.make_keys()
         self.kubectl("apply", "--dry-run=server", "-f", str(EXAMPLES / "scheduler.yaml"))
-        docs = list(yaml.safe_load_all((EXAMPLES / "scheduler.yaml").read_text()))
+        docs = example()
         self.apply(d for d in docs if d["kind"] not in ("Deployment", "Service"))
         self.make_kubeconfig()
         (config,) = [d["data"]["config.yaml"] for d in docs if d["kind"] == "ConfigMap"]
         (pod,) = [d["spec"]["template"]["spec"] for d in docs if d["kind"] == "Deployment"]
         self.kube_config = yaml.safe_load(config)
-        self.flags = {f.partition("=")[0]: f.partition("=")[2] for c in pod["containers"] if c["name"] == "hami-scheduler"
-                      for f in c["command"][1:]}
+        commands = {c["name"]: c["command"] for c in pod["containers"]}
+        self.flags = {f.partition("=")[0]: f.partition("=")[2] for f in commands["hami-scheduler"][1:]}
+        self.kube_flags = [f for f in commands["kube-scheduler"][1:] if not f.startswith("--config=")] + GATES
 
     def down(self):
         for name in list(self.started):
@@ -125,9 +145,10 @@ class ScheduledNode(HamiDeployed):
         tree["extenders"][0]["urlPrefix"] = f"https://127.0.0.1:{PORT}"
         config = self.folder / "kube-scheduler.yaml"
         config.write_text(json.dumps(tree))
-        self.start("hami-kube-scheduler", CLUSTER / "bin/kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", "--secure-port=20259")
+        self.start("hami-kube-scheduler", KUBE_SCHEDULER, f"--config={config}", "--bind-address=127.0.0.1", "--secure-port=20259", *self.kube_flags)
         log = CLUSTER / "log/hami-scheduler.log"
         wait_until("kube-scheduler has the Lease, and we have seen it", 60, lambda: "we place pods" in log.read_text(), every=0.2)
+        assert not VERSION or any(one["userAgent"].startswith(f"kube-scheduler/{VERSION} ") for one in self.audit()), "another version"
 
     def asks(self, url):
         done = subprocess.run(in_network("curl", "-skf", url), check=False, capture_output=True, text=True)
@@ -148,9 +169,11 @@ class ScheduledNode(HamiDeployed):
                        check=True, capture_output=True)
         self.kubectl("-n", "kube-system", "create", "secret", "tls", "hami-scheduler-tls", f"--cert={crt}", f"--key={key}")
         self.kubectl("-n", "kube-system", "create", "secret", "generic", "hami-signature-keys", f"--from-file={self.folder}/keys/{KEY}")
-        docs = [d for d in yaml.safe_load_all((EXAMPLES / "scheduler.yaml").read_text()) if d["kind"] in ("Deployment", "Service")]
+        docs = [d for d in example() if d["kind"] in ("Deployment", "Service")]
         for container in [c for d in docs if d["kind"] == "Deployment" for c in d["spec"]["template"]["spec"]["containers"]]:
-            container.update(image=KUBE_SCHEDULER if container["name"] == "kube-scheduler" else IMAGE, imagePullPolicy="Never")
+            kube = container["name"] == "kube-scheduler"
+            container.update(image=KUBE_SCHEDULER_IMAGE if kube else IMAGE, imagePullPolicy="Never",
+                             command=container["command"] + (GATES if kube else []))
         self.apply(docs)
         self.kubectl("-n", "kube-system", "rollout", "status", "deployment/hami-scheduler", "--timeout=100s")
 
@@ -185,10 +208,14 @@ class ScheduledNode(HamiDeployed):
                      "secret/hami-signature-keys", "lease/hami-scheduler", "--ignore-not-found", "--wait=true")
 
     # --- what they did ------------------------------------------------------------------------------------------------
+    @staticmethod
+    def audit():
+        """What the two asked of the API server, as its audit log has it."""
+        return map(json.loads, (CLUSTER / "log/audit.log").read_text().splitlines())
+
     def audited(self):
-        """What hami-scheduler asked of the API server, as its audit log has it; watches apart."""
-        lines = map(json.loads, (CLUSTER / "log/audit.log").read_text().splitlines())
-        return [one for one in lines if one["userAgent"].startswith("hami-scheduler/") and one["verb"] != "watch"]
+        """hami-scheduler's own, watches apart."""
+        return [one for one in self.audit() if one["userAgent"].startswith("hami-scheduler/") and one["verb"] != "watch"]
 
     def requests(self):
         """[(verb, resource)] of them."""
