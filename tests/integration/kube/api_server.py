@@ -162,6 +162,8 @@ class ApiServer:
         self.oldest = 0      # a watch from before it is 410
         self.cut_off = 0     # and one that runs ends where it has not told all until here
         self.pages = {}      # continue token -> (items left, version)
+        self.page_most = 0   # a page that was asked for has no more objects, whatever limit= says; 0: as many as that
+        self.expired = collections.Counter()  # "watch", "page": 410s that were told
         self.requests, self.faults, self.tls_errors, self.connections = [], [], [], []
         self.tokens = None   # None: nobody needs one
         self.context = tls
@@ -277,6 +279,13 @@ class ApiServer:
             self.oldest = self.version
             self.log.clear()
 
+    def end_watches(self):
+        """The same, and each watch that runs ends with 410."""
+        with self.changed:
+            self.forget_history()
+            self.cut_off = self.oldest
+            self.changed.notify_all()
+
     def trim_history(self, keep):
         """Only so many changes are remembered; a watch that is behind them ends with 410."""
         with self.lock:
@@ -366,12 +375,15 @@ class ApiServer:
             if "continue" in query:
                 if query["continue"] not in self.pages:
                     h.json(410, status_tree(410, "Expired", "The provided continue parameter is too old"))
+                    self.expired["page"] += 1
                     return
                 items, version = self.pages.pop(query["continue"])
             else:
                 items = [o for (p, _, _), o in self.objects.items() if p == plural and self.selected(query, o)]
                 version = self.version
             limit = int(query.get("limit", 0)) or len(items)
+            if self.page_most and "limit" in query:
+                limit = min(limit, self.page_most)
             meta = {"resourceVersion": str(version)}
             if len(items) > limit:
                 meta["continue"] = str(uuid.uuid4())
@@ -402,8 +414,7 @@ class ApiServer:
         at, end = int(query["resourceVersion"]), time.monotonic() + float(query["timeoutSeconds"])
         if at < self.oldest:
             h.stream()
-            h.event("ERROR", status_tree(410, "Expired", "too old resource version"))
-            h.chunk(b"")
+            self.end_expired(h)
             return
         h.stream()
         while not self.stopping.is_set() and time.monotonic() < end:
@@ -423,5 +434,12 @@ class ApiServer:
                     h.event("DELETED", tree)
                 at = version
         if at < self.cut_off:
-            h.event("ERROR", status_tree(410, "Expired", "too old resource version"))
+            self.end_expired(h)
+        else:
+            h.chunk(b"")
+
+    def end_expired(self, h):
+        h.event("ERROR", status_tree(410, "Expired", "too old resource version"))
         h.chunk(b"")
+        with self.lock:
+            self.expired["watch"] += 1

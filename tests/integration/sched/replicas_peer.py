@@ -1,116 +1,48 @@
-"""Three schedulers on one API server, somebody who places pods with them as kube-scheduler does, faults, and a recount of
-what the API server holds that knows nothing of how they decide."""
+"""Three schedulers on one API server, somebody who places pods with them as kube-scheduler does, and what to look at when
+that went wrong. Faults: replicas_trouble.py; who counts: replicas_oracle.py."""
+import collections
 import json
 import os
 import random
+import shutil
 import signal
-import subprocess
 import threading
 import time
+import traceback
 
-from api_server import ApiServer, reset, status
-from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, bind_args, gpu, is_binding, pod, slow, wait_until
+from kube_peer import write_kubeconfig
+from kube_scheduler_peer import KubeScheduler
+from replicas_keys import Keys, signed_by
+from replicas_oracle import CARDS, MEMORY, NODES, SLOTS, CountingApi, Recount
+from sched_peer import FAST, NOT_LEADING, Cluster, Scheduler, bind_args, gpu, pod, wait_until
 
-NODES, CARDS, MEMORY, SLOTS = 4, 2, 40000, 10
 CLASSIC = "n0"  # needs HAMi's lock; the others bind late
 LOCK = "hami.io/mutex.lock"
-ENDED = ("Succeeded", "Failed")
 
 
-def shares_of(text):
-    """Of the annotation's text: per container (card, MiB, cores)."""
-    return [[(d.split(",")[0], int(d.split(",")[2]), int(d.split(",")[3])) for d in part.split(":") if d]
-            for part in text.removesuffix(";").split(";")]
-
-
-def holds(tree):
-    return tree.get("spec", {}).get("nodeName") and tree.get("status", {}).get("phase") not in ENDED
-
-
-class Recount:
-    """What every card bears, from the pods alone."""
-
-    def __init__(self, cards):
-        self.cards = cards  # {uuid: node}
-
-    def used(self, pods):
-        """{uuid: [MiB, cores, shares]}"""
-        out = {uuid: [0, 0, 0] for uuid in self.cards}
-        for tree in filter(holds, pods):
-            for uuid, mib, cores in (s for c in shares_of(tree["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"]) for s in c):
-                for i, n in enumerate((mib, cores, 1)):
-                    out[uuid][i] += n
-        return out
-
-    def faults(self, pods):
-        pods = list(pods)
-        for uuid, (mib, cores, shares) in self.used(pods).items():
-            if mib > MEMORY or cores > 100 or shares > SLOTS:
-                holders = [(t["metadata"]["name"], t["metadata"]["annotations"]) for t in filter(holds, pods)
-                           if uuid in json.dumps(t["metadata"]["annotations"])]
-                yield f"{uuid} is sold twice: {mib} MiB, {cores} cores, {shares} shares: {holders}"
-
-    def wrong_grant(self, tree):
-        """What a pod was bound with is what it asks for, of the node it is on; None: it is."""
-        limits = tree["spec"]["containers"][0]["resources"]["limits"]
-        marks, node = tree["metadata"]["annotations"], tree["spec"]["nodeName"]
-        got, = shares_of(marks.get("hami.io/vgpu-devices-allocated", ""))
-        want = (int(limits["nvidia.com/gpumem"]), int(limits.get("nvidia.com/gpucores", 0)))
-        if len({s[0] for s in got}) == len(got) == int(limits["nvidia.com/gpu"]) and marks["hami.io/vgpu-node"] == node \
-                and all(s[1:] == want and self.cards[s[0]] == node for s in got):
-            return None
-        return f"{tree['metadata']['name']} on {node} asked for {limits} and has {marks}"
-
-
-class CountingApi(ApiServer):
-    """Counts all cards anew after each Binding, before anything else is changed. Some Bindings take long to get here, some are
-    then worked on for longer than a Lease lasts (as the real one, until ?timeout= is over), and some of what the watches tell
-    takes long to get there."""
-
-    def __init__(self, dice):
-        self.dice, self.recount, self.bound, self.wrong = dice, None, 0, []
-        super().__init__()
-
-    def answer(self, h):
-        if not is_binding(h):
-            super().answer(h)
-        elif self.dice.random() < 0.05:
-            slow(h, self.dice.random(), self.dice.uniform(1, 4))
-        else:
-            slow(h, 0, 0.2 * self.dice.random() if self.dice.random() < 0.3 else 0)
-
-    def before_telling(self, plural):
-        if plural == "pods" and self.dice.random() < 0.1:
-            self.stopping.wait(1.5 * self.dice.random())
-
-    def bind(self, binding, tree, namespace, name):
-        answer = super().bind(binding, tree, namespace, name)
-        if answer[0] == 201:
-            self.bound += 1
-            wrong = self.recount.wrong_grant(self.objects["pods", namespace, name])
-            self.wrong += [wrong] if wrong else self.recount.faults(self.pods())
-        return answer
-
-    def pods(self):
-        return [o for (p, namespace, _), o in self.objects.items() if p == "pods" and namespace == "default"]
-
-    def state(self, name):
-        with self.lock:
-            return self.objects.get(("pods", "default", name))
+# Its host name is its pod's.
+POD = 'hostname "$0" && exec "$@"'
 
 
 class Replica:
-    """A scheduler's pod: its process ends and starts again."""
+    """A scheduler's pod: its process ends and starts again; where the kube-scheduler beside it leads (`kube`), that as well."""
 
-    def __init__(self, build, folder, name, flags):
-        self.build, self.folder, self.name, self.flags, self.starts = build, folder, name, flags, 0
+    def __init__(self, build, folder, name, flags, kube):
+        self.build, self.folder, self.name, self.flags, self.kube, self.starts, self.it = build, folder, name, flags, kube, 0, None
         self.start()
 
     def start(self):
         self.starts += 1
         folder = self.folder / f"{self.name}-{self.starts}"
         folder.mkdir()
-        self.it = Scheduler(self.build, folder).start(*self.flags, f"--pod-name={self.name}")
+        fresh = Scheduler(self.build, folder)
+        try:
+            fresh.start(*self.flags, f"--pod-name={self.name}", under=[
+                "unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--uts", "sh", "-c", POD, self.name])
+        except AssertionError:
+            fresh.end(signal.SIGKILL)
+            raise
+        self.it = fresh  # those who ask do so all the time
 
     def post(self, path, tree, timeout):
         """None: it did not answer, or not as JSON."""
@@ -127,40 +59,85 @@ class Replica:
     def bind(self, a_pod, node):
         return self.post("/bind", bind_args(a_pod, node), 4)
 
+    def send(self, number):
+        if self.it.process.poll() is None:
+            os.kill(self.it.process.pid, number)
+
+    def end(self, number=signal.SIGTERM):
+        code = self.it.end(number)
+        assert code == (0 if number == signal.SIGTERM else -number), f"{self.name} ended with {code}: {self.it.log()[-3000:]}"
+        self.check_log()
+
+    def down(self):
+        self.send(signal.SIGCONT)
+        if self.it.process.poll() is None:
+            self.end()
+
     def check_log(self):
         log = self.it.log()
-        assert "ERROR: AddressSanitizer" not in log and "runtime error" not in log, log
+        at = max(log.find("ERROR: AddressSanitizer"), log.find("runtime error"))
+        assert at < 0, f"{self.name}: {log[max(0, at - 200):at + 3000]}"
+
+    def evidence(self):
+        code, lines = self.it.process.poll(), self.it.log().splitlines()
+        return (f"{self.name} {'runs' if code is None else f'has ended with {code}'}, start {self.starts}, answers "
+                f"{self.filter(pod('probe', **gpu(1)), ['n0'])}; said last: {lines[-1][:200] if lines else None}")
 
 
 class World:
-    def __init__(self, build, folder, seed):
-        self.dice = random.Random(seed)
-        self.api = CountingApi(random.Random(seed + 1))
-        self.cluster = Cluster(folder, self.api)
+    """by: "lease", or "follow" the kube-scheduler's beside each replica."""
+
+    def __init__(self, build, folder, seed, by):
+        self.build, self.folder, self.seed, self.by, self.dice = build, folder, seed, by, random.Random(seed)
         self.nodes = [f"n{i}" for i in range(NODES)]
-        self.api.recount = Recount({f"GPU-{n}-{i}": n for n in self.nodes for i in range(CARDS)})
+        self.api = CountingApi(random.Random(seed + 1), Recount({f"GPU-{n}-{i}": n for n in self.nodes for i in range(CARDS)}))
+        self.replicas, self.story = [], collections.deque(maxlen=6)
+
+    def up(self):
+        cluster = Cluster(self.folder, self.api)
         for name in self.nodes:
-            self.cluster.node(name, cards=CARDS, memory=MEMORY, slots=SLOTS, late=name != CLASSIC)
-        keys = folder / "keys"
-        keys.mkdir()
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(keys / "k1")], check=True, capture_output=True)
-        flags = [*FAST, f"--kubeconfig={self.cluster.kubeconfig}", f"--signature-keys={keys}"]
-        self.replicas = []
+            cluster.node(name, cards=CARDS, memory=MEMORY, slots=SLOTS, late=name != CLASSIC)
+        self.keys = Keys(self.folder / "keys", 3)
+        self.api.known_keys = self.keys.known
         for i in range(3):
-            self.api.put_tree("pods", "kube-system", {
-                "metadata": {"name": f"s{i}", "labels": {"app.kubernetes.io/component": "hami-scheduler"}}, "spec": {}})
-            self.replicas.append(Replica(build, folder, f"s{i}", flags))
+            self.add(i)
         self.last_good = self.replicas[0]
         ClassicAgent(self.api)
 
-    def down(self):
-        for r in self.replicas:
-            if r.it.process.poll() is None:
-                os.kill(r.it.process.pid, signal.SIGCONT)
-            code = r.it.end()
-            assert code in (0, -signal.SIGKILL), r.it.log()
-            r.check_log()
-        self.api.down()
+    def add(self, i):
+        name, dice = f"s{i}", random.Random(self.seed + 2 + i)
+        self.api.put_tree("pods", "kube-system", {
+            "metadata": {"name": name, "labels": {"app.kubernetes.io/component": "hami-scheduler"}}, "spec": {}})
+        kubeconfig = write_kubeconfig(self.folder / f"kubeconfig-{i}", f"http://127.0.0.1:{self.api.port}", {"token": name})
+        flags = [*(f for f in FAST if self.by == "lease" or f != "--leader-elect-by=lease"), f"--kubeconfig={kubeconfig}",
+                 f"--signature-keys={self.keys.volumes[i].folder}"]
+        self.replicas.append(Replica(self.build, self.folder, name, flags,
+                                     KubeScheduler(self.api, name, dice) if self.by == "follow" else None))
+
+    def close(self):
+        try:
+            for r in self.replicas:
+                r.down()
+        finally:
+            for r in self.replicas:
+                r.send(signal.SIGKILL)
+            self.api.down()
+
+    # --- what is known when something fails ---
+
+    def tell(self, what):
+        self.story.append(f"{time.monotonic() - self.api.begun:.1f} s {what}")
+
+    def report(self, why):
+        """What failed first, and what the oracle and the replicas know; the logs are kept."""
+        kept = self.build / f"replicas-{self.seed}-{self.by}"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(self.folder, kept, symlinks=True, ignore=shutil.ignore_patterns("keys"))
+        text = "\n".join([f"CHAOS_SEED={self.seed}, by {self.by}, after {time.monotonic() - self.api.begun:.1f} s: {why}",
+                          *self.api.evidence(), f"the last faults: {'; '.join(self.story)}",
+                          *(r.evidence() for r in self.replicas), f"the logs are in {kept}"])
+        (kept / "failure").write_text(text + "\n")
+        return text
 
     # --- as kube-scheduler asks: one that answers, else the next ---
 
@@ -237,8 +214,8 @@ class Client(threading.Thread):
                 self.place()
                 while len(self.mine) > 8 or (self.mine and self.dice.random() < 0.4):
                     self.end_one()
-        except Exception as e:  # noqa: BLE001 (the test tells it)
-            self.broke = e
+        except Exception:  # noqa: BLE001 (the test tells it)
+            self.broke = traceback.format_exc()
 
     def place(self):
         world, dice, api = self.world, self.dice, self.world.api
@@ -283,7 +260,10 @@ class Client(threading.Thread):
         """False: there is none."""
         if not self.mine:
             return False
-        name, api = self.mine.pop(self.dice.randrange(len(self.mine))), self.world.api
+        api, old = self.world.api, self.world.keys.retired
+        signed = [n for n in self.mine if old and signed_by(api.state(n)) == old]
+        name = self.dice.choice(signed or self.mine)
+        self.mine.remove(name)
         way = self.dice.random()
         if way < 0.3:
             api.edit("pods", "default", name, status={"phase": "Succeeded"})
@@ -292,58 +272,3 @@ class Client(threading.Thread):
             self.stopping.wait(0.2)
         api.delete("pods", "default", name)
         return True
-
-
-class Trouble:
-    """One fault at a time, the leader's mostly."""
-
-    def __init__(self, world):
-        self.world, self.done = world, {}
-
-    def one(self):
-        dice, world = self.world.dice, self.world
-        what = dice.choices((self.kill, self.sleep, self.end, self.cut, self.lose_answer, self.throttle), (4, 4, 3, 1, 2, 2))[0]
-        victims = [world.last_good if dice.random() < 0.8 else dice.choice(world.replicas)]
-        if dice.random() < 0.15:
-            victims = dice.sample(world.replicas, 2)
-        what(victims)
-        self.done[what.__name__] = self.done.get(what.__name__, 0) + 1
-
-    def kill(self, victims):
-        for r in victims:
-            r.it.end(signal.SIGKILL)
-            r.check_log()
-        time.sleep(self.world.dice.choice((0, 0.5, 2)))
-        for r in victims:
-            r.start()
-
-    def sleep(self, victims):
-        for r in victims:
-            os.kill(r.it.process.pid, signal.SIGSTOP)
-        time.sleep(self.world.dice.choice((0.5, 1.5, 2.5, 3.5, 6)))
-        for r in victims:
-            os.kill(r.it.process.pid, signal.SIGCONT)
-
-    def end(self, victims):
-        for r in victims:
-            assert r.it.end() == 0, r.it.log()
-            r.check_log()
-            r.start()
-
-    def throttle(self, victims):
-        """No time for Bindings, and the leader changes meanwhile."""
-        self.world.api.fault(status(429, "TooManyRequests", {"Retry-After": str(self.world.dice.randint(2, 5))}), times=4,
-                             when=is_binding)
-        time.sleep(self.world.dice.random())
-        self.world.dice.choice((self.kill, self.sleep))(victims)
-
-    def cut(self, _):
-        self.world.api.cut()
-
-    def lose_answer(self, _):
-        """Bound, and the connection breaks before anybody says so."""
-        def bound_and_cut(h):
-            with self.world.api.lock:
-                self.world.api.change(h.request_seen, *self.world.api.split(h.request_seen.path))
-            reset(h)
-        self.world.api.fault(bound_and_cut, times=3, when=is_binding)

@@ -171,22 +171,36 @@ def read_answer(sock):
     return int(lines[0].split()[1]), headers, body
 
 
-class Secret:
+class Volume:
+    """A folder as the kubelet makes it of a Secret: links through ..data, so that all files change at once."""
+
     def __init__(self, folder):
         self.folder = folder
         self.version = 0
         folder.mkdir()
-        for name in ("tls.crt", "tls.key"):
-            (folder / name).symlink_to(f"..data/{name}")
 
-    def put(self, authority, cert, key=None):
+    def write(self, files):
+        """{name: bytes}; others go."""
         self.version += 1
         fresh = self.folder / f"..v{self.version}"
         fresh.mkdir()
-        for name, source in (("tls.crt", f"{cert}.crt"), ("tls.key", f"{key or cert}.key")):
-            (fresh / name).write_bytes((authority.folder / source).read_bytes())
+        for name, data in files.items():
+            (fresh / name).write_bytes(data)
         (self.folder / "..tmp").symlink_to(fresh.name)
         (self.folder / "..tmp").rename(self.folder / "..data")
+        there = {path.name for path in self.folder.iterdir() if not path.name.startswith("..")}
+        for name in files.keys() - there:
+            (self.folder / name).symlink_to(f"..data/{name}")
+        for name in there - files.keys():
+            (self.folder / name).unlink()
+
+
+class Secret(Volume):
+    """Of a certificate and its key."""
+
+    def put(self, authority, cert, key=None):
+        self.write({name: (authority.folder / source).read_bytes()
+                    for name, source in (("tls.crt", f"{cert}.crt"), ("tls.key", f"{key or cert}.key"))})
 
 
 class Cluster:
