@@ -17,6 +17,7 @@ class Keys:
         folder.mkdir()
         self.folder, self.pem, self.known, self.made = folder, {}, set(), 0
         self.retired = None  # pods that it signed are ended before others
+        self.kept = None     # and those that this one signed not at all
         self.volumes = [Volume(folder / str(i)) for i in range(replicas)]
         self.has = [set() for _ in range(replicas)]
         first = self.make()

@@ -1,6 +1,7 @@
 """What the API server of the replicas' world counts for itself. It knows nothing of how they decide."""
 import collections
 import json
+import threading
 import time
 
 from api_server import ApiServer
@@ -74,11 +75,26 @@ class CountingApi(ApiServer):
         self.known_keys = None  # the agents'; None: nobody looks
         self.sent = collections.deque(maxlen=1000)
         self.bound_by = collections.Counter()  # a key's id, how often
-        self.leaders = collections.Counter()  # who bound, how often
+        self.slow_share = 0.05  # of Bindings
         self.dying_pages = 0  # so many more pages are asked for with a token that is too old
         self.begun = time.monotonic()
+        self.stood_still = collections.deque([(0, 0)], maxlen=50)  # (when, seconds) of this process
+        self.doubted = 0  # events that say so
         super().__init__()
         self.page_most = PAGE
+        threading.Thread(target=self.feel_the_pulse, daemon=True).start()
+
+    def feel_the_pulse(self):
+        while not self.stopping.is_set():
+            at = time.monotonic()
+            time.sleep(0.05)
+            late = time.monotonic() - at - 0.05
+            if late > 0.1:
+                self.stood_still.append((time.monotonic(), late))
+
+    def stall(self):
+        """The longest in the last seconds."""
+        return max((s for at, s in list(self.stood_still) if at > time.monotonic() - 5), default=0)
 
     def answer(self, h):
         if "continue" in h.request_seen.query:
@@ -86,8 +102,8 @@ class CountingApi(ApiServer):
             self.let_page_die()
         if not is_binding(h):
             super().answer(h)
-        elif self.dice.random() < 0.05:
-            slow(h, self.dice.random(), self.dice.uniform(1, 4))
+        elif self.dice.random() < self.slow_share and self.stall() < 0.3:  # a Binding has come late enough then
+            slow(h, self.dice.random(), self.dice.uniform(0.3, 3))
         else:
             slow(h, 0, 0.2 * self.dice.random() if self.dice.random() < 0.3 else 0)
 
@@ -103,6 +119,7 @@ class CountingApi(ApiServer):
 
     def change(self, r, namespace, plural, name):
         answer = super().change(r, namespace, plural, name)
+        self.doubted += plural == "events" and r.method == "POST" and b"PlacementDoubted" in r.body
         if r.path.endswith("/binding"):
             self.note(r, name, json.loads(r.body), answer[0])
         return answer
@@ -120,7 +137,6 @@ class CountingApi(ApiServer):
             return
         self.bound += 1
         self.bound_by[signed_by(binding)] += 1
-        self.leaders[who] += 1
         self.wrong += self.wrong_now(self.objects["pods", "default", name])
 
     def wrong_now(self, tree):
@@ -152,5 +168,6 @@ class CountingApi(ApiServer):
             now = [self.with_bindings(what, pods) for what, pods in self.recount.sold_twice(self.pods())]
             lease = self.objects.get(("leases", "kube-system", "hami"), {}).get("spec", {})
             return [*(self.wrong[:1] or [f"no card was sold twice at any of {self.bound} Bindings"]), *now,
-                    f"410 was told {dict(self.expired)}; the Lease: {lease}",
+                    f"410 was told {dict(self.expired)}; this process stood still for {max(s for _, s in self.stood_still):.1f} s at "
+                    f"most; the Lease: {lease}",
                     "the last Bindings:", *(f"  {s.text}" for s in list(self.sent)[-4:])]

@@ -27,16 +27,17 @@ class Trouble:
         victims = [world.last_good if dice.random() < 0.8 else dice.choice(world.replicas)]
         if dice.random() < 0.15:
             victims = dice.sample(world.replicas, 2)
+        world.api.slow_share = dice.choice((0.05, 0.05, 0.4))
         world.tell(f"{what} {' '.join(r.name for r in victims)}")
         getattr(self, what)(victims)
         self.done[what] = self.done.get(what, 0) + 1
 
-    def pods(self, victims):
-        """Those of their kube-schedulers that share the fault: all of the pod, or its scheduler alone."""
+    def beside(self, victims):
+        """The kube-schedulers that share the fault: it is the whole pod's, or its scheduler's alone."""
         return [r.kube for r in victims if r.kube and self.world.dice.random() < 0.6]
 
     def kill(self, victims):
-        with_it = self.pods(victims)
+        with_it = self.beside(victims)
         for r in victims:
             r.end(signal.SIGKILL)
         for k in with_it:
@@ -48,7 +49,7 @@ class Trouble:
             r.start()
 
     def sleep(self, victims):
-        with_it = self.pods(victims)
+        with_it = self.beside(victims)
         for r in victims:
             r.send(signal.SIGSTOP)
         for k in with_it:
@@ -60,7 +61,7 @@ class Trouble:
             r.send(signal.SIGCONT)
 
     def end(self, victims):
-        for k in self.pods(victims):
+        for k in self.beside(victims):
             k.leave()
             k.start()
         for r in victims:
@@ -68,12 +69,17 @@ class Trouble:
             r.start()
 
     def lose_lease(self, victims):
-        """The kube-scheduler beside the leader alone: killed, asleep, or ended as it should be; until another has its Lease."""
-        kubes, what = [r.kube for r in victims], self.world.dice.choice(("end", "sleep", "leave"))
-        held = [k for k in kubes if k.leads]
+        """Of the leader the kube-scheduler alone: killed, asleep, or ended as it should be; until another has its Lease."""
+        what = self.world.dice.choice(("end", "sleep", "leave"))
+        held = wait_until("the Lease is somebody's", 30, lambda: [r.kube for r in self.world.replicas if r.kube.leads])
+        kubes = [*{*held, *(r.kube for r in victims[1:])}]
+        if self.world.dice.random() < 0.5:  # some Bindings are under way
+            self.world.api.slow_share = 0.6
+            time.sleep(0.5)
         for k in kubes:
             getattr(k, what)()
-        wait_until(f"the Lease is another's after {what}", 30, lambda: not any(k.leads for k in held), every=0.05)
+        wait_until(f"the Lease is another's after {what}", 30,
+                   lambda: any(r.kube.leads for r in self.world.replicas if r.kube not in kubes), every=0.05)
         time.sleep(self.world.dice.choice((0, 1, 4)))
         for k in kubes:
             if what == "sleep":
@@ -133,20 +139,33 @@ class Trouble:
         """A new key for one replica after the other; the old one goes when nothing is left that it signed."""
         world, dice, keys = self.world, self.world.dice, self.world.keys
         old, new = keys.newest, keys.make()
+        keys.kept = new  # what one replica does not believe yet is still there when it gets the key
         some = dice.sample(range(len(world.replicas)), len(world.replicas))
+        if dice.random() < 0.6:
+            some.sort(key=lambda i: world.replicas[i] is not world.last_good)
         for n, i in enumerate(some):
             keys.give(i, new)
+            if n == 0 and world.replicas[i] is world.last_good:  # what it binds now the others do not believe yet
+                self.wait_signed(new, 3)
             time.sleep(dice.choice((0, 0.3, 1.5)))
             if n == 0 and dice.random() < 0.7:
                 self.change_leader(victims)
-        wait_until(f"a pod is signed by {new}", 120, lambda: world.api.bound_by[new])
-        keys.retired = old
+        self.wait_signed(new, 1)
+        wait_until("no replica doubts what another one signed", 60, lambda: not any(map(self.doubts, world.replicas)), every=0.2)
+        keys.kept, keys.retired = None, old
         wait_until(f"nothing is left that {old} signed", 120, lambda: self.is_unused(old), every=0.2)
         keys.retired = None
         for i in dice.sample(some, len(some)):
             keys.take(i, old)
             time.sleep(dice.choice((0, 0.3)))
         keys.known.discard(old)
+
+    def wait_signed(self, key, pods):
+        wait_until(f"{pods} pods are signed by {key}", 120, lambda: self.world.api.bound_by[key] >= pods)
+
+    @staticmethod
+    def doubts(replica):
+        return replica.it.metric("hami_scheduler_doubted_pods")
 
     def is_unused(self, key):
         """No pod is signed by it, and no Binding that is on its way."""
