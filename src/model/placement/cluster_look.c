@@ -34,6 +34,7 @@ struct hold_share cluster_holding_share(const struct holding *h, size_t i)
 		.cores = s->cores,
 		.profile = holding_profile(h, s),
 		.at = s->at,
+		.made = holding_made(h, s),
 	};
 }
 

@@ -25,9 +25,24 @@ struct layout {
 	size_t kind_count;
 };
 
-static size_t profile_bytes(const struct hold_share *s)
+static bool is_instance(const struct hold_share *s)
 {
-	return s->profile != NULL && s->profile[0] != '\0' ? strlen(s->profile) + 1 : 0;
+	return s->profile != NULL && s->profile[0] != '\0';
+}
+
+static const char *made_uuid(const struct hold_share *s)
+{
+	return s->made.uuid != NULL ? s->made.uuid : "";
+}
+
+enum { MADE_BYTES = 2 * sizeof(uint32_t) };
+
+/* Of an instance: its profile, the UUID of what was made of it, and the two other ids if it was. */
+static size_t instance_bytes(const struct hold_share *s)
+{
+	if (!is_instance(s))
+		return 0;
+	return strlen(s->profile) + 1 + strlen(made_uuid(s)) + 1 + (made_uuid(s)[0] != '\0' ? MADE_BYTES : 0);
 }
 
 static struct layout lay_out(const struct hold *h)
@@ -44,7 +59,7 @@ static struct layout lay_out(const struct hold *h)
 	l.kinds = l.kind_count * sizeof(enum ask_kind);
 	l.shares = h->share_count * sizeof(struct card_share);
 	for (size_t i = 0; i < h->share_count; i++)
-		l.texts += profile_bytes(&h->shares[i]);
+		l.texts += instance_bytes(&h->shares[i]);
 	return l;
 }
 
@@ -56,6 +71,18 @@ static const char *put_text(char **at, const char *text)
 	memcpy(to, text, n);
 	*at += n;
 	return to;
+}
+
+static const char *put_instance(char **at, const struct hold_share *s)
+{
+	const char *profile = put_text(at, s->profile);
+	const uint32_t ids[] = { s->made.gpu_instance, s->made.compute_instance };
+
+	if (put_text(at, made_uuid(s))[0] != '\0') {
+		memcpy(*at, ids, MADE_BYTES);
+		*at += MADE_BYTES;
+	}
+	return profile;
 }
 
 static void fill_shares(struct holding *out, const struct hold *h, char **texts)
@@ -70,8 +97,8 @@ static void fill_shares(struct holding *out, const struct hold *h, char **texts)
 			.profile = NO_PROFILE,
 			.at = s->at,
 		};
-		if (profile_bytes(s) > 0)
-			out->shares[i].profile = (int32_t)(put_text(texts, s->profile) - out->texts);
+		if (is_instance(s))
+			out->shares[i].profile = (int32_t)(put_instance(texts, s) - out->texts);
 	}
 	out->share_count = (uint32_t)h->share_count;
 }
@@ -124,6 +151,23 @@ void holding_free(struct holding *h)
 const char *holding_profile(const struct holding *h, const struct card_share *s)
 {
 	return s->profile == NO_PROFILE ? "" : h->texts + s->profile;
+}
+
+struct hold_made holding_made(const struct holding *h, const struct card_share *s)
+{
+	const char *profile = holding_profile(h, s);
+	struct hold_made m = { .uuid = "" };
+	uint32_t ids[2];
+
+	if (profile[0] == '\0')
+		return m;
+	m.uuid = profile + strlen(profile) + 1;
+	if (m.uuid[0] == '\0')
+		return m;
+	memcpy(ids, m.uuid + strlen(m.uuid) + 1, MADE_BYTES);
+	m.gpu_instance = ids[0];
+	m.compute_instance = ids[1];
+	return m;
 }
 
 struct quota_amount holding_amount(const struct holding *h, int32_t card_mib)

@@ -23,6 +23,12 @@ enum hold_state {
 	HOLD_TERMINATING, /* the same, being deleted: it holds until it is gone */
 };
 
+/* The instance that an agent made of a share; its ids are looked at by nobody but who wants to see them. */
+struct hold_made {
+	const char *uuid; /* NULL or "": none yet */
+	uint32_t gpu_instance, compute_instance;
+};
+
 /* A share as annotations have it. */
 struct hold_share {
 	uint32_t container; /* by the order of the asks */
@@ -30,6 +36,7 @@ struct hold_share {
 	int32_t memory_mib, cores;
 	const char *profile;     /* of a MIG instance; NULL or "" otherwise */
 	struct mig_placement at; /* size 0: no MIG instance */
+	struct hold_made made;   /* of a MIG instance */
 };
 
 /* What a holding is made of; all borrowed. */
@@ -84,6 +91,7 @@ void holding_free(struct holding *h);
 
 /* "" where the share is no MIG instance. */
 const char *holding_profile(const struct holding *h, const struct card_share *s);
+struct hold_made holding_made(const struct holding *h, const struct card_share *s);
 
 /* What the namespace is charged. card_mib: the memory of its node's largest card, for what is unreadable and asks for
  * a percentage. */

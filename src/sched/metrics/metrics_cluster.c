@@ -8,7 +8,7 @@
 /* HAMi's label of everything but the build. */
 static const char zone[] = "vGPU";
 
-enum { MIB = 1 << 20, MAX_LABELS = 9 };
+enum { MIB = 1 << 20, MAX_LABELS = 11 };
 
 struct labels {
 	struct prom_label all[MAX_LABELS];
@@ -21,7 +21,7 @@ static void add_label(struct labels *l, const char *name, const char *value)
 	l->all[l->count] = (struct prom_label) { NULL, NULL };
 }
 
-enum kind { CARDS, QUOTAS, SHARES };
+enum kind { CARDS, INSTANCES, QUOTAS, SHARES };
 enum { WITH_CORES = 1, WITH_MEMORY = 2, NO_TYPE = 4 };
 enum card_value { MEMORY, CORES, MEMORY_USED, SHARED, CORES_USED, MEMORY_SHARE };
 
@@ -39,6 +39,7 @@ static const struct cluster_family {
 	{ METRIC_CARD_CORES_USED, false, CARDS, 0, CORES_USED },
 	{ METRIC_CARD_OVERVIEW, false, CARDS, WITH_CORES | WITH_MEMORY, MEMORY_USED },
 	{ METRIC_CARD_MEMORY_SHARE, false, CARDS, 0, MEMORY_SHARE },
+	{ METRIC_MIG_INSTANCE, false, INSTANCES, 0, MEMORY },
 	{ METRIC_OLD_CARD_MEMORY, true, CARDS, 0, MEMORY },
 	{ METRIC_OLD_CARD_CORES, true, CARDS, 0, CORES },
 	{ METRIC_OLD_CARD_MEMORY_USED, true, CARDS, WITH_CORES, MEMORY_USED },
@@ -46,6 +47,7 @@ static const struct cluster_family {
 	{ METRIC_OLD_CARD_CORES_USED, true, CARDS, 0, CORES_USED },
 	{ METRIC_OLD_CARD_OVERVIEW, true, CARDS, WITH_CORES | WITH_MEMORY, MEMORY_USED },
 	{ METRIC_OLD_CARD_MEMORY_SHARE, true, CARDS, NO_TYPE, MEMORY_SHARE },
+	{ METRIC_OLD_MIG_INSTANCE, true, INSTANCES, 0, MEMORY },
 	{ METRIC_QUOTA_USED, false, QUOTAS, 0, MEMORY_USED },
 	{ METRIC_QUOTA_LIMIT, false, QUOTAS, 0, MEMORY },
 	{ METRIC_OLD_QUOTA_USED, true, QUOTAS, 0, MEMORY_USED },
@@ -218,6 +220,63 @@ static void add_containers(struct str *out, const struct cluster_family *f, cons
 	}
 }
 
+/* ---- MIG instances */
+
+/* One on a card that the node has: once, whoever else says that he has it, too. */
+static void add_instance(struct str *out, bool old, const struct node_card *card, const struct node_book *b,
+			 const struct hold_share *s, struct map *seen)
+{
+	char index[16], gpu[16], compute[16], start[16], size[16], name[64];
+	const char *const key = old ? name : s->made.uuid;
+	struct labels l = { .count = 0 };
+	hm_auto_str once = { 0 };
+	void *before = NULL;
+
+	hm_fmt(index, sizeof index, "%u", card->index);
+	hm_fmt(gpu, sizeof gpu, "%u", s->made.gpu_instance);
+	hm_fmt(compute, sizeof compute, "%u", s->made.compute_instance);
+	hm_fmt(start, sizeof start, "%u", s->at.start);
+	hm_fmt(size, sizeof size, "%u", s->at.size);
+	hm_fmt(name, sizeof name, "%s-%s", s->profile, gpu);
+	str_addf(&once, "%s %s", card->uuid, key);
+	if (str_failed(&once) || map_put(seen, str_text(&once), seen, &before) < 0 || before != NULL)
+		return;
+	add_label(&l, "zone", zone);
+	add_label(&l, old ? "nodeid" : "node", b->name);
+	add_label(&l, old ? "deviceuuid" : "device_uuid", card->uuid);
+	add_label(&l, old ? "deviceidx" : "device_index", index);
+	add_label(&l, old ? "migname" : "mig_uuid", key);
+	if (!old) {
+		add_label(&l, "profile", s->profile);
+		add_label(&l, "gpu_instance_id", gpu);
+		add_label(&l, "compute_instance_id", compute);
+		add_label(&l, "placement_start", start);
+		add_label(&l, "placement_size", size);
+	}
+	prom_add(out, metrics_family(old ? METRIC_OLD_MIG_INSTANCE : METRIC_MIG_INSTANCE), l.all, 1);
+}
+
+static void add_instances(struct str *out, const struct cluster_family *f, const struct node_book *b)
+{
+	hm_auto(map) *seen = NULL;
+
+	LIST_FOR_EACH (&b->holdings, it) {
+		const struct holding *h = HM_CONTAINER(it, struct holding, of_node);
+
+		for (uint32_t i = 0; i < h->share_count; i++) {
+			const struct hold_share s = cluster_holding_share(h, i);
+			const int card = b->cards[h->shares[i].card].card;
+
+			if (s.made.uuid[0] == '\0' || b->state == NULL || card == NODE_NO_CARD)
+				continue;
+			if (seen == NULL)
+				seen = map_new();
+			if (seen != NULL)
+				add_instance(out, f->old, &b->state->cards[card], b, &s, seen);
+		}
+	}
+}
+
 /* ---- the walk */
 
 void cluster_walk_init(struct cluster_walk *w, const struct metrics_sources *s)
@@ -240,6 +299,8 @@ static void add_node(const struct cluster_walk *w, const struct cluster_family *
 
 	if (b != NULL && f->kind == SHARES)
 		add_containers(out, f, b);
+	else if (b != NULL && f->kind == INSTANCES)
+		add_instances(out, f, b);
 	else if (b != NULL && b->state != NULL)
 		for (size_t card = 0; card < b->state->count; card++)
 			add_card(out, metrics_family(f->metric), f, b->state, card);

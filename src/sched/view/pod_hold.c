@@ -75,6 +75,11 @@ static bool add_share(struct pod_hold *h, const struct hold_share *s)
 	return HM_PUSH(h->shares, h->hold.share_count, h->share_cap, *s);
 }
 
+static struct hold_made made_of(const struct mig_record *m)
+{
+	return (struct hold_made) { m->made ? m->mig_uuid : NULL, m->gpu_instance, m->compute_instance };
+}
+
 static bool add_entry(struct pod_hold *h, size_t entry, uint32_t container)
 {
 	const struct devices_entry *of = &h->devices.entries[entry];
@@ -82,11 +87,12 @@ static bool add_entry(struct pod_hold *h, size_t entry, uint32_t container)
 	for (size_t i = 0; i < of->count; i++) {
 		const struct device_share *d = &h->devices.shares[of->first + i];
 		const struct mig_record *m = mig_allocations_find(&h->mig, (uint32_t)entry, (uint32_t)i);
-		struct hold_share s = { container, d->uuid, d->memory_mib, d->cores, NULL, { 0, 0 } };
+		struct hold_share s = { container, d->uuid, d->memory_mib, d->cores, NULL, { 0, 0 }, { NULL, 0, 0 } };
 
 		if (m != NULL && strcmp(m->gpu_uuid, d->uuid) == 0) {
 			s.profile = m->profile;
 			s.at = (struct mig_placement) { m->start, m->size };
+			s.made = made_of(m);
 		}
 		if (d->uuid[0] != '\0' && !add_share(h, &s))
 			return false;
@@ -99,7 +105,8 @@ static bool add_lone_records(struct pod_hold *h, uint32_t container)
 {
 	for (size_t i = 0; i < h->mig.count; i++) {
 		const struct mig_record *m = &h->mig.records[i];
-		const struct hold_share s = { container, m->gpu_uuid, 0, 0, m->profile, { m->start, m->size } };
+		const struct hold_share s = { container,  m->gpu_uuid,           0,         0,
+					      m->profile, { m->start, m->size }, made_of(m) };
 		const struct devices_entry *of =
 			m->container < h->devices.entry_count ? &h->devices.entries[m->container] : NULL;
 		bool known = of != NULL && m->device < of->count &&

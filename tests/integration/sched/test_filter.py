@@ -245,6 +245,54 @@ def test_the_metrics_of_cards_quotas_and_containers(scheduler, cluster):
         labels(podnamespace="default", nodename="n1", podname="b", containeridx="0", deviceuuid="GPU-n1-1")] == 3500 << 20
 
 
+def test_the_metrics_of_mig_instances(scheduler, cluster):
+    """Told from when the agent has made it, once, and while its card is there."""
+    profile = {"name": "2g.10gb", "memoryMB": 9984, "core": 29, "sliceCount": 2,
+               "placements": [{"start": s, "size": 2} for s in (0, 2, 4)]}
+    register = {"index": 4, "count": 7, "devmem": 40960, "devcore": 100, "type": "NVIDIA A100", "mode": "mig",
+                "migProfiles": [profile], "health": True}
+    made = {"migUUID": "MIG-1", "gpuInstanceID": 5, "computeInstanceID": 0}
+
+    def node(card):
+        cluster.api.put_tree("nodes", None, {
+            "metadata": {"name": "m", "annotations": {"hami.io/node-nvidia-register": json.dumps([{**register, "id": card}])}},
+            "status": {"allocatable": {"nvidia.com/gpu": "7"}}})
+
+    def tell(name, ids):
+        record = {"containerIndex": 0, "deviceIndex": 0, "gpuUUID": "GPU-m-0", "profile": "2g.10gb",
+                  "placement": {"start": 2, "size": 2}, **ids}
+        cluster.api.edit("pods", "default", name, metadata={"annotations": {"hami.io/vgpu-mig-allocations": json.dumps([record])}})
+
+    def series():
+        return sorted(line for line in scheduler.metrics().splitlines() if line.startswith(("hami_node_gpu_mig", "nodeGPUMigI")))
+
+    node("GPU-m-0")
+    for name in ("one", "two"):
+        cluster.held(name, "m", "GPU-m-0,NVIDIA,9984,29:;")
+        tell(name, {})
+    scheduler.start(f"--kubeconfig={cluster.kubeconfig}", "--legacy-metrics=true").wait_ready()
+    assert not series()
+    tell("one", made)
+    wanted = ['hami_node_gpu_mig_instance_info{zone="vGPU",node="m",device_uuid="GPU-m-0",device_index="4",mig_uuid="MIG-1",'
+              'profile="2g.10gb",gpu_instance_id="5",compute_instance_id="0",placement_start="2",placement_size="2"} 1',
+              'nodeGPUMigInstance{zone="vGPU",nodeid="m",deviceuuid="GPU-m-0",deviceidx="4",migname="2g.10gb-5"} 1']
+    wait_until("the instance", 30, lambda: series() == wanted)
+    tell("two", {**made, "computeInstanceID": 1, "migUUID": "MIG-2"})
+    wait_until("the other", 30, lambda: len(series()) == 3)  # one GPU instance is one name of the old metric
+    tell("two", made)
+    wait_until("the same", 30, lambda: series() == wanted)
+    node("GPU-m-1")
+    wait_until("another card", 30, lambda: not series())
+    cluster.api.delete("nodes", None, "m")
+    wait_until("no node", 30, lambda: scheduler.metric("hami_scheduler_nodes", state="all") == 0)
+    assert not series()
+    node("GPU-m-0")
+    wait_until("the card", 30, lambda: series() == wanted)
+    for name in ("one", "two"):
+        cluster.api.delete("pods", "default", name)
+    wait_until("nobody", 30, lambda: not series())
+
+
 def test_the_metrics_of_a_large_cluster_are_whole(scheduler, cluster):
     """More than is made at once: pods are placed between the page's parts, and each family stands in one place."""
     names = [f"n{i:03d}" for i in range(200)]

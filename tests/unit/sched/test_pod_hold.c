@@ -5,6 +5,7 @@
 #include "harness/json_of.h"
 #include "harness/sweep.h"
 #include "harness/temp.h"
+#include "model/placement/cluster.h"
 #include "unit/hami/signed_placement.h"
 
 #define SIGNED "'hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." PLAIN_BY_1 "'"
@@ -150,6 +151,44 @@ static void mig_instances(void **state)
 	assert_string_equal(h.hold.shares[2].uuid, "GPU-z");
 	assert_int_equal(h.hold.shares[2].at.start, 4);
 	assert_int_equal(h.hold.shares[2].memory_mib, 0);
+}
+
+#define MADE(device, start, ids)                                                                                       \
+	"{\\'containerIndex\\':0,\\'deviceIndex\\':" #device ",\\'gpuUUID\\':\\'GPU-a\\',\\'profile\\':\\'2g.10gb"     \
+	"\\',\\'placement\\':{\\'start\\':" #start ",\\'size\\':2}" ids "}"
+
+/* What the agent wrote of the first goes into the model and out of it; of the second it has made nothing yet. */
+static void instances_that_were_made(void **state)
+{
+	hm_auto(cJSON) *pod = json_of(
+		BOUND(NODE "," TEXT("GPU-a,NVIDIA,9984,29:GPU-a,NVIDIA,9984,29:;") ",'hami.io/"
+										   "vgpu-mig-allocations':'[" MADE(
+											   0, 0,
+											   ",\\'migUUID\\':\\'MIG-1-"
+											   "23\\',\\'gpuInstanceID\\':"
+											   "3,\\'computeInstanceID\\':"
+											   "7") "," MADE(1, 2, "") "]'",
+		      "'containers':[{'name':'b'," GPU(2) "}]"));
+	hm_auto(cluster) *c = cluster_new(1);
+	const struct holding *held;
+	hm_auto_pod_hold h = { 0 };
+	struct hold_share s;
+
+	(void)state;
+	assert_int_equal(pod_hold_read(pod, &rules, &anyone, &h, NULL), 0);
+	assert_int_equal(h.doubt.code, 0);
+	assert_int_equal(cluster_hold(c, &h.hold, NULL), 0);
+	held = cluster_find(c, POD_UID);
+	assert_int_equal(held->share_count, 2);
+	s = cluster_holding_share(held, 0);
+	assert_string_equal(s.profile, "2g.10gb");
+	assert_string_equal(s.made.uuid, "MIG-1-23");
+	assert_int_equal(s.made.gpu_instance, 3);
+	assert_int_equal(s.made.compute_instance, 7);
+	s = cluster_holding_share(held, 1);
+	assert_string_equal(s.profile, "2g.10gb");
+	assert_string_equal(s.made.uuid, "");
+	assert_int_equal(s.at.start, 2);
 }
 
 static void what_cannot_be_read_is_doubted(void **state)
@@ -301,6 +340,7 @@ int main(void)
 		cmocka_unit_test(what_is_held),
 		cmocka_unit_test(too_many_entries),
 		cmocka_unit_test(mig_instances),
+		cmocka_unit_test(instances_that_were_made),
 		cmocka_unit_test(what_cannot_be_read_is_doubted),
 		cmocka_unit_test(requests_that_cannot_be_read),
 		cmocka_unit_test(mig_records_that_cannot_be_read),
