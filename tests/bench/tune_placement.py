@@ -3,14 +3,14 @@
 
     HAMI_TRACES=DIR tune_placement.py [--jobs N] [--minutes N]
 
-A setting's margin on a workload is the mean of seeds 1 to 10 of what it allocated, less the paper's; its least one of
-the four counts, to a hundredth of a percent, and among equal ones their sum. The judge's seeds, 42 to 51
-(bench_placement.py), are not looked at.
+A setting's margin on a workload is the mean of seeds 1 to 10 of what it allocated, less the paper's, once with the
+typical pods given and once learning them from nothing; the least one of the eight counts, to a hundredth of a percent,
+and among equal ones their sum. The judge's seeds, 42 to 51 (bench_placement.py), are not looked at.
 
 From the weights that fgd.c has, each but F's is made larger and smaller in turn by a part (F's would only scale all);
 what is better is kept. When nothing is, the part is halved, down to LAST_PART. A setting is dropped at the first
-workload where its margin is below the best's least: it cannot win any more, whatever the others give. So only the
-settings that come near have all four figures; a dropped one costs a tenth.
+margin that is below the best's least: it cannot win any more, whatever the others give. So only the settings that come
+near have all eight figures; a dropped one costs a tenth.
 """
 import argparse
 import concurrent.futures
@@ -27,8 +27,11 @@ sys.path.insert(0, str(HERE))
 import bench_placement  # noqa: E402 (the path comes first)
 
 SEEDS = range(1, 11)
-# The quickest first, and the one where the paper's FGD is hardest to beat.
-WORKLOADS = ("multigpu50", "default", "gpuspec33", "gpushare100")
+# The one where the paper's FGD is hardest to beat first, then what is quick.
+LEARNED = "--mix=learned"
+CASES = {"multigpu50, learned": ("multigpu50", LEARNED), "multigpu50": ("multigpu50",), "gpuspec33": ("gpuspec33",),
+         "gpushare100": ("gpushare100",), "default": ("default",), "gpuspec33, learned": ("gpuspec33", LEARNED),
+         "gpushare100, learned": ("gpushare100", LEARNED), "default, learned": ("default", LEARNED)}
 TUNED = ("copies", "balance", "empty", "step")
 FIRST_PART, LAST_PART = 0.4, 0.1
 
@@ -50,18 +53,18 @@ class Search:
         self.end = time.monotonic() + 60 * minutes
         self.best, self.best_worth, self.tried = None, None, {}
 
-    def mean(self, workload, weights):
-        rows = [self.pool.submit(bench_placement.run, self.build, self.traces, workload, option(weights), first=seed, seeds=1)
+    def mean(self, workload, *options):
+        rows = [self.pool.submit(bench_placement.run, self.build, self.traces, workload, *options, first=seed, seeds=1)
                 for seed in SEEDS]
         return statistics.mean(row.result()[0] for row in rows)
 
     def margins(self, weights):
-        """By workload; fewer where it cannot win."""
+        """By case; fewer where it cannot win."""
         out = {}
-        for workload in WORKLOADS:
-            percent = self.mean(workload, weights)
-            out[workload] = round(percent - bench_placement.PAPER[workload]["FGD"], 2)
-            if self.best_worth is not None and out[workload] < self.best_worth[0]:
+        for case, (workload, *options) in CASES.items():
+            percent = self.mean(workload, option(weights), *options)
+            out[case] = round(percent - bench_placement.PAPER[workload]["FGD"], 2)
+            if self.best_worth is not None and out[case] < self.best_worth[0]:
                 break
         return out
 
@@ -71,10 +74,10 @@ class Search:
         if key in self.tried or time.monotonic() > self.end:
             return False
         margins = self.tried[key] = self.margins(weights)
-        whole = len(margins) == len(WORKLOADS)
+        whole = len(margins) == len(CASES)
         worth = (min(margins.values()), round(sum(margins.values()), 2))
         won = whole and (self.best_worth is None or worth > self.best_worth)
-        cells = [*key, *(f"{margins[w]:+.2f}" if w in margins else "-" for w in WORKLOADS), f"{worth[0]:+.2f}" if whole else "-"]
+        cells = [*key, *(f"{margins[w]:+.2f}" if w in margins else "-" for w in CASES), f"{worth[0]:+.2f}" if whole else "-"]
         print("| " + " | ".join(map(str, cells)) + (" | best |" if won else " | |"), flush=True)
         if won:
             self.best, self.best_worth = weights, worth
@@ -93,15 +96,15 @@ class Search:
 
     def run(self):
         start = present()
-        print("| " + " | ".join([*start, *WORKLOADS]) + " | least | |\n|" + "---|" * (len(start) + len(WORKLOADS) + 2))
+        print("| " + " | ".join([*start, *CASES]) + " | least | |\n|" + "---|" * (len(start) + len(CASES) + 2))
         self.judge(start)
         part = FIRST_PART
         while part >= LAST_PART and time.monotonic() < self.end:
             if not self.around(part):
                 part /= 2
-        whole = sum(len(m) == len(WORKLOADS) for m in self.tried.values())
+        whole = sum(len(m) == len(CASES) for m in self.tried.values())
         stopped = "" if time.monotonic() < self.end else ", stopped by --minutes"
-        print(f"\n{len(self.tried)} settings, {whole} of them on all four workloads{stopped}")
+        print(f"\n{len(self.tried)} settings, {whole} of them in all eight cases{stopped}")
         print("those of fgd.c stay" if self.best == start else "the best, for fgd.c:", option(self.best))
 
 

@@ -66,9 +66,9 @@ struct fgd_weights fgd_default_weights(void)
 	return (struct fgd_weights) {
 		.fragment = 700,
 		.copies = 345,
-		.balance = 700,
+		.balance = 577,
 		.empty = -10714,
-		.step = 36,
+		.step = 100,
 		.blind_step = 500,
 	};
 }

@@ -65,7 +65,7 @@ static struct row make_row(const struct mix_entry *m, const char *type, int32_t 
 			 .host_mib = s->host_mib,
 			 .weight = (int64_t)(((m->weight << MIX_WEIGHT_BITS) + total / 2) / total) };
 
-	if (s->cards > 0 && takes_type(s, type))
+	if (takes_type(s, type))
 		r.milli = card_ask_milli(&s->each, card_mib);
 	if (r.milli == NEVER) { /* all that is free is lost to it, whatever else it wants */
 		r.cards = 1;

@@ -109,8 +109,11 @@ static int find_or_make(struct pod_mix *m, const struct mix_shape *shape, size_t
 int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weight, struct hm_err *e)
 {
 	size_t at;
-	int rc = find_or_make(m, shape, &at, e);
+	int rc;
 
+	if (shape->cards == 0)
+		return 0;
+	rc = find_or_make(m, shape, &at, e);
 	if (rc != 0)
 		return rc;
 	m->entries[at].weight += weight;
@@ -175,8 +178,11 @@ static int put(struct pod_mix *m, size_t place, const struct mix_shape *shape, s
 
 int pod_mix_see(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e)
 {
-	int rc = make_window(m, e);
+	int rc;
 
+	if (shape->cards == 0)
+		return 0;
+	rc = make_window(m, e);
 	if (rc == 0)
 		rc = put(m, m->seen % MIX_WINDOW, shape, e);
 	if (rc == 0)
@@ -194,8 +200,11 @@ static uint64_t dice(uint64_t n)
 int pod_mix_sample(struct pod_mix *m, const struct mix_shape *shape, struct hm_err *e)
 {
 	uint64_t place = m->seen < MIX_WINDOW ? m->seen : dice(m->seen) % (m->seen + 1);
-	int rc = make_window(m, e);
+	int rc;
 
+	if (shape->cards == 0)
+		return 0;
+	rc = make_window(m, e);
 	if (rc == 0 && place < MIX_WINDOW)
 		rc = put(m, place, shape, e);
 	if (rc == 0)

@@ -49,6 +49,8 @@ static inline void pod_mix_auto_fini(struct pod_mix *m)
  * borrowed from the ask. */
 struct mix_shape mix_shape_of(const struct pod_ask *ask);
 
+/* Pods without cards do not count: what is free of cards is as good as any to them. */
+
 /* Equal shapes add up. -HM_ELIMIT above MIX_MAX_SHAPES, -HM_ENOMEM. */
 int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weight, struct hm_err *e) HM_MUST_USE;
 

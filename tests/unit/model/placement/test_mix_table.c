@@ -82,7 +82,7 @@ static const struct by_hand cases[] = {
 	{ "enough CPU for one", CPU(500, 4000), CPU(500, 4000), { 1000 }, 5000, 0, 500 },
 	{ "CPU for half of the pods", CPU(500, 6000), OF(500), { 1000 }, 5000, 500, 500 },
 	{ "CPU that is not known", CPU(500, 6000), OF(500), { 1000 }, -1, 0, 0 },
-	{ "a pod without cards", { 0 }, OF(1000), { 1000 }, -1, 500, 500 },
+	{ "a pod without cards", { 0 }, OF(1000), { 1000 }, -1, 0, 0 },
 	{ "another type", USES("T4, V100"), USES("V100,a100"), { 1000 }, -1, 500, 500 },
 	{ "not this type", NOT("a100"), NOT(""), { 1000 }, -1, 500, 500 },
 	{ "larger than any", OF(1001), OF(1000), { 1000 }, -1, 500, 500 },

@@ -56,6 +56,19 @@ static void a_sample_is_fair(void **state)
 	assert_int_equal(m.entries[0].weight, MIX_WINDOW);
 }
 
+static void pods_without_cards_do_not_count(void **state)
+{
+	static const struct mix_shape none = { .cpu_milli = 1000 };
+	hm_auto_pod_mix m = { 0 };
+	struct hm_err e;
+
+	(void)state;
+	assert_int_equal(pod_mix_add(&m, &none, 5, &e), 0);
+	assert_int_equal(pod_mix_see(&m, &none, &e), 0);
+	assert_int_equal(pod_mix_sample(&m, &none, &e), 0);
+	assert_true(m.count == 0 && m.total == 0 && m.seen == 0);
+}
+
 static uint64_t weight_of(const struct pod_mix *m, int32_t memory_mib)
 {
 	uint64_t weight = 0;
@@ -126,7 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_shapes_add_up), cmocka_unit_test(the_last_pods_count),
 		cmocka_unit_test(a_sample_is_fair),    cmocka_unit_test(the_rarest_shape_gives_way),
-		cmocka_unit_test(a_pod_is_one_shape),
+		cmocka_unit_test(a_pod_is_one_shape),  cmocka_unit_test(pods_without_cards_do_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
