@@ -70,10 +70,10 @@ class Trouble:
 
     def lose_lease(self, victims):
         """Of the leader the kube-scheduler alone: killed, asleep, or ended as it should be; until another has its Lease."""
-        what = self.world.dice.choice(("end", "sleep", "leave"))
+        what = self.world.dice.choice(("end", "sleep", "leave", "leave"))
         held = wait_until("the Lease is somebody's", 30, lambda: [r.kube for r in self.world.replicas if r.kube.leads])
         kubes = [*{*held, *(r.kube for r in victims[1:])}]
-        if self.world.dice.random() < 0.5:  # some Bindings are under way
+        if what == "leave" or self.world.dice.random() < 0.5:  # the next one may lead with Bindings of this one under way
             self.world.api.slow_share = 0.6
             time.sleep(0.5)
         for k in kubes:

@@ -36,7 +36,7 @@ def telling(world):
         causes, at = [], e
         while at is not None:
             causes.append(f"{type(at).__name__}: {at}")
-            at = at.__cause__ or at.__context__
+            at = None if isinstance(at, Told) else at.__cause__ or at.__context__
         raise Told(world.report("\nbefore that: ".join(causes))) from e
 
 
