@@ -294,8 +294,9 @@ def test_the_metrics_of_mig_instances(scheduler, cluster):
 
 
 def test_the_metrics_of_a_large_cluster_are_whole(scheduler, cluster):
-    """More than is made at once: pods are placed between the page's parts, and each family stands in one place."""
-    names = [f"n{i:03d}" for i in range(200)]
+    """More than is made at once: pods are placed between the page's parts, and each family stands in one place. The page is
+    of 9 MB: sockets take up to 4 before anybody reads."""
+    names = [f"n{i:03d}" for i in range(900)]
     for name in names:
         cluster.node(name, cards=8, slots=20)
         cluster.held(f"p-{name}", name, ":".join(f"GPU-{name}-{k},NVIDIA,100,1" for k in range(8)) + ":;")
@@ -308,7 +309,7 @@ def test_the_metrics_of_a_large_cluster_are_whole(scheduler, cluster):
         got = sock.recv(100)
         placed = scheduler.filter(pod("between", **gpu(100)), names)["NodeNames"]
         cluster.api.delete("nodes", None, "n000")
-        wait_until("the node is gone", 10, lambda: scheduler.metric("hami_scheduler_nodes", state="with-cards") == 199)
+        wait_until("the node is gone", 10, lambda: scheduler.metric("hami_scheduler_nodes", state="with-cards") == 899)
         while part := sock.recv(65536):
             got += part
     assert len(placed) == 1
