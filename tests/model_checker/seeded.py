@@ -71,15 +71,22 @@ FAULTS = [
     Fault("pods of the same priority must go", PLACEMENT + "preempt.c", "h->priority < p->ask->priority",
           "h->priority <= p->ask->priority"),
     Fault("who was asked about holds nothing any more", PLACEMENT + "preempt.c", "\tput_down_all(p);\n", "\t(void)put_down_all;\n"),
-    Fault("nobody goes for another", PLACEMENT + "preempt.c", "fit = fits(p, n, e);\n\tif (fit > 0 &&", "fit = 0;\n\tif (fit > 0 &&"),
+    Fault("nobody goes for another", PLACEMENT + "preempt.c", "fit = fits(p, n, e);\n\tif (fit > 0)\n\t\tfit = spare", "fit = 0;\n\tif (fit > 0)\n\t\tfit = spare"),
     Fault("a Binding that was refused keeps its cards", BIND, "\tjob_roll_back(j);\n\tjob_answer(j, why);", "\tjob_answer(j, why);",
           "test_sched_bind"),
+    Fault("a node is remembered whatever is taken of it", PLACEMENT + "node_state.c",
+          "\tprint = mix(print, (uint64_t)used->slots);\n", "", "test_place_ranks"),
+    Fault("a node is remembered whatever CPU is left", PLACEMENT + "place.c", "splitmix_scramble((uint64_t)n->cpu_milli +",
+          "splitmix_scramble((uint64_t)0 +", "test_place_ranks"),
+    Fault("a node is remembered whatever quota is left", PLACEMENT + "place.c",
+          "print = splitmix_scramble(print ^ (uint64_t)room.memory_mib);", "", "test_place_ranks"),
     Fault("a pod that is bound is only promised its cards", BIND, "\t\tcluster_bound(c->cluster, j->uid);",
           "\t\t;", "test_sched_bind"),
 ]
 WRONG = {
     "model-checker": r"WRONG: (.*)",
     "test_sched_bind": r"\[  FAILED  \] (\w+)",
+    "test_place_ranks": r"\[  FAILED  \] (\w+)",
 }
 
 
@@ -128,10 +135,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(os.environ.get("HAMI_BUILD", REPO / "build")))
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--table", action="store_true", help="only whether each fault's text is there once")
     parser.add_argument("faults", nargs="*")
     args = parser.parse_args()
     chosen = [f for f in FAULTS if not args.faults or any(word in f.what for word in args.faults)]
     check_table()
+    if args.table:
+        return
     missed, build = 0, args.build.resolve()
     made = {program: commands(build, program) for program in {f.program for f in chosen}}
     controls = {f.file: f for f in chosen}.values()

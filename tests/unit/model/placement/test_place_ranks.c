@@ -193,13 +193,55 @@ static void any_holder(struct cluster *c, const char *node)
 		assert_int_equal(hold(c, uid, node, HOLD_BOUND, &s, 1, &app, 1), 0);
 }
 
-static void any_change(struct cluster *c, const char *node)
+struct shape {
+	struct card_ask containers[2];
+	const char *use_uuids;
+};
+
+static const struct shape shapes[SHAPES] = {
+	{ { { ASK_APP, 1, 5000, 0, 0 } }, NULL },  { { { ASK_APP, 1, 5000, 0, 50 } }, NULL },
+	{ { { ASK_APP, 2, 8000, 0, 10 } }, NULL }, { { { ASK_INIT, 1, 20000, 0, 0 }, { ASK_APP, 1, 0, 20, 0 } }, NULL },
+	{ { { ASK_APP, 1, 0, 100, 100 } }, NULL }, { { { ASK_APP, 1, 5000, 0, 0 } }, "n2-0,n3-1" },
+};
+
+static struct pod_ask ask_of_shape(size_t shape, struct card_ask containers[2], const char *uid)
+{
+	memcpy(containers, shapes[shape].containers, sizeof shapes[shape].containers);
+	return (struct pod_ask) { .uid = uid,
+				  .name_space = "ns",
+				  .name = uid,
+				  .containers = containers,
+				  .count = containers[1].count > 0 ? 2 : 1,
+				  .cpu_milli = 1000 * (int64_t)(shape % 3),
+				  .host_mib = 512,
+				  .wishes = { .use_uuids = shapes[shape].use_uuids } };
+}
+
+/* Takes MIG instances, too. */
+static void any_promise(struct cluster *c, struct placer *p)
+{
+	struct card_ask containers[2];
+	char uid[16];
+	struct pod_ask ask = ask_of_shape(roll(SHAPES), containers, uid);
+	struct place_result r;
+	struct hm_err e;
+
+	snprintf(uid, sizeof uid, "r%u", (unsigned)roll(HOLDERS));
+	cluster_roll_back(c, uid);
+	if (roll(2) == 0)
+		return;
+	assert_true(place_pod(p, c, &(struct place_request) { .ask = &ask }, &r, &e) >= 0);
+	if (r.node != NULL)
+		assert_int_equal(cluster_reserve(c, &ask, r.node->name, r.grant, 1000, &e), 0);
+}
+
+static void any_change(struct cluster *c, struct placer *p, const char *node)
 {
 	char text[64];
 	struct hm_err e;
 
 	snprintf(text, sizeof text, "%s-%u", node, (unsigned)roll(3));
-	switch (roll(8)) {
+	switch (roll(10)) {
 	case 0: any_node(c, node); break;
 	case 1: cluster_cordon_node(c, node, roll(2) == 0 ? text : NULL); break;
 	case 2:
@@ -213,33 +255,17 @@ static void any_change(struct cluster *c, const char *node)
 					    &e),
 				 0);
 		break;
+	case 4:
+	case 5: any_promise(c, p); break;
 	default: any_holder(c, node);
 	}
 }
 
-struct shape {
-	struct card_ask containers[2];
-	const char *use_uuids;
-};
-
-static const struct shape shapes[SHAPES] = {
-	{ { { ASK_APP, 1, 5000, 0, 0 } }, NULL },  { { { ASK_APP, 1, 5000, 0, 50 } }, NULL },
-	{ { { ASK_APP, 2, 8000, 0, 10 } }, NULL }, { { { ASK_INIT, 1, 20000, 0, 0 }, { ASK_APP, 1, 0, 20, 0 } }, NULL },
-	{ { { ASK_APP, 1, 0, 100, 100 } }, NULL }, { { { ASK_APP, 1, 5000, 0, 0 } }, "n2-0,n3-1" },
-};
-
 /* "n1 0 2", or how many were refused. */
 static void tell(struct placer *p, struct cluster *c, size_t shape, char *out, size_t room)
 {
-	struct card_ask containers[2] = { shapes[shape].containers[0], shapes[shape].containers[1] };
-	struct pod_ask ask = { .uid = "asked",
-			       .name_space = "ns",
-			       .name = "asked",
-			       .containers = containers,
-			       .count = containers[1].count > 0 ? 2 : 1,
-			       .cpu_milli = 1000 * (int64_t)(shape % 3),
-			       .host_mib = 512,
-			       .wishes = { .use_uuids = shapes[shape].use_uuids } };
+	struct card_ask containers[2];
+	const struct pod_ask ask = ask_of_shape(shape, containers, "asked");
 	struct place_result r;
 	struct hm_err e;
 	int fits = place_pod(p, c, &(struct place_request) { .ask = &ask }, &r, &e);
@@ -285,7 +311,7 @@ static void a_random_world(void **state)
 
 		if (roll(200) == 0)
 			add_to_mix(&mix);
-		any_change(c, names[roll(NODES)]);
+		any_change(c, asks, names[roll(NODES)]);
 		tell(remembers, c, shape, got, sizeof got);
 		tell(asks, c, shape, want, sizeof want);
 		assert_string_equal(got, want);
