@@ -15,8 +15,9 @@
  *
  * WHO MAY SEND, AND WHEN IT IS OVER. A Binding leaves this process only while we lead: `barred` is asked at each send,
  * never before one. It has half of alone_ms (at most 10 s) to get to the API server, for then we give it up, and as
- * long there, for the server is told so (?timeout=): so it is over before another replica may lead, and before "the
- * pod is not bound" is believed. What was answered otherwise than by a yes or no is on its way until then.
+ * long there, for the server is told so (?timeout=): so it is over before another replica may lead, and before the
+ * pod is asked for whose "not bound" is believed. What was answered otherwise than by a yes or no is on its way until
+ * then.
  *
  * That holds for what a killed process has sent, too: the next one in its pod leads no sooner (lead/election.h,
  * lead/takeover.h).

@@ -38,6 +38,7 @@ struct job {
 	struct hm_err last;    /* what the API server last said to us, or why the node's lock cannot be had */
 	uint64_t sent_over_ms; /* when the last Binding sent has ended, whatever became of it */
 	uint64_t over_ms;      /* when the last of those that nothing was heard of has; 0: there is none */
+	uint64_t asked_ms;     /* when the pod was last asked for */
 	struct kube_backoff backoff;
 	struct kube_call *call;
 	struct lock_take *lock;

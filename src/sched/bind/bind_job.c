@@ -168,6 +168,7 @@ int job_ask_pod(struct job *j, enum job_step step, void (*done)(void *arg, const
 	hm_auto_str path = { 0 };
 
 	j->step = step;
+	j->asked_ms = loop_now_ms(j->binder->loop);
 	kube_url_add_path(&path, "/api/v1", j->name_space, "pods", j->pod);
 	if (str_failed(&path))
 		return hm_err_set(e, HM_ENOMEM, "out of memory");

@@ -41,10 +41,11 @@ static bool is_bound_by_us(const struct job *j, const struct cJSON *pod)
 	       (has_text(pod, HAMI_POD_TIME, j->time) && has_text(pod, HAMI_POD_ALLOCATED, str_text(&j->devices)));
 }
 
-/* By a Binding of ours that is still on its way. The API server binds no pod twice, and none that is being deleted. */
+/* By a Binding of ours that was still on its way when the pod was asked for, and may have come since it was read. The
+ * API server binds no pod twice, and none that is being deleted. */
 static bool can_still_be_bound(const struct job *j, const struct cJSON *pod)
 {
-	return job_is_pod(j, pod) && pod_node(pod) == NULL && !pod_is_terminating(pod) && now_ms(j) < j->over_ms;
+	return job_is_pod(j, pod) && pod_node(pod) == NULL && !pod_is_terminating(pod) && j->asked_ms < j->over_ms;
 }
 
 static void on_resolved(void *arg, const struct kube_answer *a)
