@@ -371,18 +371,12 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 	return 0;
 }
 
-int place_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct place_result *out,
-	      struct hm_err *e)
+static int choose(struct placer *p, struct cluster *c, const struct place_request *r, struct place_result *out,
+		  struct hm_err *e)
 {
 	const struct node_order *order = order_of(p, r->ask);
-	int err = r->nodes == NULL ? cluster_may_place(c, r->ask->uid, e) : 0;
+	int err = read_pod(p, c, r, e);
 
-	*out = (struct place_result) { 0 };
-	p->count = p->refused_count = 0;
-	if (err == 0 && r->nodes == NULL)
-		cluster_roll_back(c, r->ask->uid);
-	if (err == 0)
-		err = read_pod(p, c, r, e);
 	if (err < 0)
 		return err;
 	if (!collect(p, c, r, order))
@@ -394,5 +388,25 @@ int place_pod(struct placer *p, struct cluster *c, const struct place_request *r
 	out->score = out->node != NULL ? node_score(out->node) : 0;
 	out->refused = p->refused;
 	out->refused_count = p->refused_count;
+	return err;
+}
+
+int place_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct place_result *out,
+	      struct hm_err *e)
+{
+	const struct holding *own = r->nodes != NULL ? cluster_find(c, r->ask->uid) : NULL;
+	int err = r->nodes == NULL ? cluster_may_place(c, r->ask->uid, e) : 0;
+
+	*out = (struct place_result) { 0 };
+	p->count = p->refused_count = 0;
+	if (err < 0)
+		return err;
+	if (r->nodes == NULL)
+		cluster_roll_back(c, r->ask->uid);
+	if (own != NULL)
+		cluster_lift(c, own);
+	err = choose(p, c, r, out, e);
+	if (own != NULL)
+		cluster_put_down(c, own);
 	return err;
 }

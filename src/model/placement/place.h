@@ -26,8 +26,9 @@ struct place_request {
 	const struct pod_ask *ask;
 	const char *const *names; /* the candidates; NULL: all nodes */
 	size_t count;
-	/* What-if: nodes[i] stands in for names[i] where the cluster has no such node, and nothing is changed. NULL: a
-	 * pod that is asked for again gives up what is reserved for it. */
+	/* What-if: nodes[i] stands in for names[i] where the cluster has no such node, what the pod itself has of cards
+	 * and quota does not count, and nothing is changed. NULL: a pod that is asked for again gives up what is
+	 * reserved for it. */
 	const struct node_state *const *nodes;
 };
 

@@ -174,7 +174,7 @@ static void a_what_if_changes_nothing(void **state)
 	const char *const names[] = { "n1", "t", "u" };
 	const struct node_state *const nodes[] = { stale, template, NULL };
 	struct card_ask container = { .kind = ASK_APP, .count = 2, .memory_mib = 30000 };
-	struct pod_ask ask = ask_of(&container, "a");
+	struct pod_ask ask = ask_of(&container, "b");
 	struct place_request request = { .ask = &ask, .names = names, .count = 3, .nodes = nodes };
 	struct place_result r;
 	struct hm_err e;
@@ -188,6 +188,46 @@ static void a_what_if_changes_nothing(void **state)
 	node_state_free(template);
 	node_state_free(stale);
 	end(&f);
+}
+
+/* It may go where it is: neither the card nor the quota has room for it twice. */
+static void a_what_if_of_a_pod_that_has_its_share(void **state)
+{
+	static const char *const names[] = { "n1" };
+	static const struct node_state *const nodes[] = { NULL };
+	static const enum hold_state states[] = { HOLD_RESERVED, HOLD_BINDING, HOLD_BOUND };
+	struct card_ask container = { .kind = ASK_APP, .count = 2, .memory_mib = 30000 };
+	struct pod_ask ask = ask_of(&container, "a");
+	struct place_request request = { .ask = &ask, .names = names, .count = 1, .nodes = nodes };
+	struct place_result r;
+	struct hm_err e;
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(states); i++) {
+		struct fixture f = three("binpack");
+		uint64_t print;
+
+		assert_int_equal(
+			quotas_set(cluster_quotas(f.c), "ns", "q", (struct quota_limits) { 60000, QUOTA_NO_LIMIT }, &e),
+			0);
+		place_and_reserve(&f, "a", "n1", 20000);
+		if (states[i] != HOLD_RESERVED)
+			assert_int_equal(cluster_confirm(f.c, "a", "n1", &e), 0);
+		if (states[i] == HOLD_BOUND)
+			cluster_bound(f.c, "a");
+		print = cluster_node(f.c, "n1")->print;
+		assert_int_equal(place_pod(f.p, f.c, &request, &r, &e), 1);
+		assert_string_equal(r.node->name, "n1");
+		assert_true(r.score == 0); /* without the pod */
+		ask.wishes.weights = "no weights";
+		assert_int_equal(place_pod(f.p, f.c, &request, &r, &e), -HM_EINVAL);
+		ask.wishes.weights = NULL;
+		assert_int_equal(cluster_find(f.c, "a")->state, states[i]);
+		expect_used(f.c, "n1", "0/0/0 1/20000/10");
+		assert_true(cluster_node(f.c, "n1")->print == print);
+		assert_int_equal(quotas_room(cluster_quotas(f.c), "ns").memory_mib, 40000);
+		end(&f);
+	}
 }
 
 static void the_quota_of_the_namespace_counts(void **state)
@@ -358,6 +398,7 @@ int main(void)
 		cmocka_unit_test(refusals_are_counted_for_each_node),
 		cmocka_unit_test(a_pod_asked_again_gives_its_reservation_up),
 		cmocka_unit_test(a_what_if_changes_nothing),
+		cmocka_unit_test(a_what_if_of_a_pod_that_has_its_share),
 		cmocka_unit_test(the_quota_of_the_namespace_counts),
 		cmocka_unit_test(a_policy_of_ones_own_ranks_nodes_and_cards),
 		cmocka_unit_test(joined_cards_of_many_nodes),
