@@ -66,6 +66,45 @@ static const char *skip_text(const char *p, const char *end)
 	return p;
 }
 
+/* Behind the last bracket of what opens at p; end where it does not close. */
+static char *skip_nested(char *p, char *end)
+{
+	size_t depth = 0;
+
+	for (; p < end; p++) {
+		if (*p == '"')
+			p = (char *)skip_text(p, end);
+		else if (*p == '[' || *p == '{')
+			depth++;
+		else if ((*p == ']' || *p == '}') && --depth == 0)
+			return p + 1;
+	}
+	return end;
+}
+
+void json_empty_arrays(char *text, size_t n, const char *name)
+{
+	char *end = text + n, *p = text;
+	char quoted[64];
+
+	hm_fmt(quoted, sizeof quoted, "\"%s\"", name);
+	/* Within a text each quote has a backslash before it: where the name's second one has none, the text ends
+	 * there. */
+	while (n > 0 && (p = memmem(p, (size_t)(end - p), quoted, strlen(quoted))) != NULL) {
+		char *from = (char *)skip_space(p + strlen(quoted), end);
+
+		p = from;
+		if (from == end || *from != ':')
+			continue;
+		from = (char *)skip_space(from + 1, end);
+		if (from == end || *from != '[')
+			continue;
+		p = skip_nested(from, end);
+		if (p[-1] == ']' && p - from > 2)
+			memset(from + 1, ' ', (size_t)(p - from) - 2);
+	}
+}
+
 int json_parse_within(const char *text, size_t n, size_t max_values, struct cJSON **out, struct hm_err *e)
 {
 	const char *end = text + n;

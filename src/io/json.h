@@ -27,6 +27,10 @@ int json_parse(const char *text, size_t n, struct cJSON **out, struct hm_err *e)
  */
 int json_parse_within(const char *text, size_t n, size_t max_values, struct cJSON **out, struct hm_err *e) HM_MUST_USE;
 
+/* Empties, in place, each array that is a member of this name, wherever it stands: for what is large, or nested more
+ * deeply than json_parse reads (1,000), and looked at by nobody. The text is JSON, and keeps its length. */
+void json_empty_arrays(char *text, size_t n, const char *name);
+
 /* Is the first thing in the text '{'? For files that may be of another format, too. */
 bool json_begins_object(const char *text, size_t n);
 

@@ -137,6 +137,11 @@ const struct kube_stats *kube_client_stats(const struct kube_client *c)
 	return &c->stats;
 }
 
+size_t kube_client_max_bytes(const struct kube_client *c)
+{
+	return c->options.max_bytes;
+}
+
 struct loop *kube_client_loop(const struct kube_client *c)
 {
 	return c->loop;

@@ -55,6 +55,7 @@ HM_DEFINE_AUTO(kube_client, kube_client_free);
 
 const struct kube_stats *kube_client_stats(const struct kube_client *c);
 struct loop *kube_client_loop(const struct kube_client *c);
+size_t kube_client_max_bytes(const struct kube_client *c); /* of an answer */
 
 #define KUBE_JSON "application/json"
 #define KUBE_MERGE_PATCH "application/merge-patch+json"

@@ -15,6 +15,11 @@ static int read_text(const struct json_at *at, const char *key, enum json_need n
 	return need == JSON_REQUIRED && (*out)[0] == '\0' ? json_err(at, key, e, "is empty") : 0;
 }
 
+void kube_trim_text(char *text, size_t n)
+{
+	json_empty_arrays(text, n, "managedFields");
+}
+
 int kube_version_read(const struct json_at *meta, const char **out, struct hm_err *e)
 {
 	*out = "";

@@ -18,6 +18,10 @@ struct kube_object {
 	const struct cJSON *tree; /* the whole object; NULL where only its metadata is known any more */
 };
 
+/* What the API server says, before it is parsed: managedFields, which nobody here reads, lose what is in them. A user
+ * may nest them more deeply than is parsed, and would so end the list of all objects for everybody. */
+void kube_trim_text(char *text, size_t n);
+
 /* metadata.resourceVersion of an object, a list or a bookmark: *out is not empty and fits in KUBE_VERSION_BYTES.
  * -HM_EINVAL with the place in the message. */
 int kube_version_read(const struct json_at *meta, const char **out, struct hm_err *e) HM_MUST_USE;

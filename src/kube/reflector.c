@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/macros.h"
 #include "kube/backoff.h"
 #include "kube/collection.h"
 #include "kube/known.h"
@@ -26,7 +27,7 @@ struct kube_reflector {
 	struct kube_call *call;
 	struct watch_engine *engine;
 	enum step step;   /* what is under way, or comes when the timer fires */
-	unsigned page;    /* shrinks where pages are too large */
+	unsigned page;    /* shrinks where pages are too large, and grows again behind what made them so */
 	bool from_etcd;   /* the next list is, although options.cached */
 	bool tell_all;    /* by the next list, also what has not changed */
 	char *page_token; /* of the list's next page; NULL: the first */
@@ -231,6 +232,13 @@ static int take_page(struct kube_reflector *r, const struct kube_answer *a, stru
 	return next[0] != '\0' && r->page_token == NULL ? hm_err_set(e, HM_ENOMEM, "out of memory") : 0;
 }
 
+/* Four of this size would have been taken: two are. */
+static void grow_pages(struct kube_reflector *r, size_t page_bytes)
+{
+	if (page_bytes <= kube_client_max_bytes(r->client) / 4)
+		r->page = HM_MIN(2 * r->page, r->options.page);
+}
+
 static void end_list(struct kube_reflector *r)
 {
 	tell_unlisted(r);
@@ -300,6 +308,7 @@ static void on_page(void *arg, const struct kube_answer *a)
 		fail_and_list(r, 0, &e);
 	} else if (!r->gone) {
 		good(r);
+		grow_pages(r, a->n);
 		if (r->page_token != NULL)
 			then(r, LIST, 0);
 		else

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "core/link.h"
 #include "kube/easy.h"
+#include "kube/object.h"
 #include "kube/pool.h"
 
 /* When a transfer times out, its connection may be half open: TCP stands and nobody answers, and on HTTP/2 libcurl
@@ -115,6 +116,7 @@ static void hand_over_one(struct kube_transfer *x)
 	if (x->easy.curl == NULL && !x->cancelled) {
 		x->cancelled = true; /* a cancel inside the callback finds nothing to do */
 		if (!x->stream || !good) {
+			kube_trim_text(x->in.p, x->in.n);
 			x->result.body = str_text(&x->in);
 			x->result.n = x->in.n;
 		}

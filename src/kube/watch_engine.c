@@ -105,7 +105,7 @@ static int read_bookmark(const struct cJSON *tree, struct watch_event *out, stru
 }
 
 /* 1: an event, 0: a line to skip. */
-static int read_line(struct watch_engine *w, const char *text, size_t n, struct watch_event *out, struct hm_err *e)
+static int read_line(struct watch_engine *w, char *text, size_t n, struct watch_event *out, struct hm_err *e)
 {
 	const struct cJSON *object;
 	struct json_at root;
@@ -115,6 +115,7 @@ static int read_line(struct watch_engine *w, const char *text, size_t n, struct 
 	w->tree = NULL;
 	if (n == 0)
 		return 0;
+	kube_trim_text(text, n);
 	if (json_parse(text, n, &w->tree, e) < 0)
 		return -e->code;
 	root = json_root(w->tree);
@@ -145,13 +146,15 @@ int watch_engine_next(struct watch_engine *w, struct watch_event *out, struct hm
 	if (w->failed.code != 0)
 		return fail(w, e);
 	for (;;) {
-		const char *from = str_text(&w->in) + w->at, *end;
+		const char *end;
+		char *from;
 		int r;
 
 		if (find_end(w, &end) < 0)
 			return fail(w, e);
 		if (end == NULL)
 			return 0;
+		from = w->in.p + w->at;
 		w->at = ++w->scanned;
 		r = read_line(w, from, (size_t)(end - from), out, &w->failed);
 		if (r > 0)

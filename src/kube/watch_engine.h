@@ -13,7 +13,9 @@
 #include "kube/object.h"
 #include "kube/status.h"
 
-enum { KUBE_MAX_WATCH_BYTES = 4 << 20 }; /* the default bound of a line; etcd's of an object is 1.5 MiB */
+/* The default bound of a line: etcd's of an object is 1.5 MiB, and the API server writes '<', '>' and '&' as six bytes.
+ */
+enum { KUBE_MAX_WATCH_BYTES = 12 << 20 };
 
 struct watch_engine;
 

@@ -37,7 +37,7 @@ static void read_as_all(const struct json_at *at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	hm_auto(cJSON) *tree = NULL, *again = NULL;
+	hm_auto(cJSON) *tree = NULL, *again = NULL, *emptied = NULL;
 	struct hm_err e = { 0 };
 	struct json_at root, list;
 	char *text;
@@ -57,6 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	text = cJSON_PrintUnformatted(tree);
 	check(text != NULL);
 	check(json_parse(text, strlen(text), &again, &e) == 0);
+	json_empty_arrays(text, strlen(text), "a");
+	check(json_parse(text, strlen(text), &emptied, &e) == 0);
 	free(text);
 	return 0;
 }

@@ -1,5 +1,6 @@
 """list + watch against a server that goes away, lies and forgets."""
 import signal
+import sys
 import time
 
 import pytest
@@ -127,6 +128,38 @@ def test_pages_that_are_too_large_shrink(api, start):
     tool.wait_told("synced")
     assert len(tool.told("changed")) == 16
     assert [r.query["limit"] for r in api.seen(watch=False)] == ["16", "8"] + ["4"] * 4
+
+
+def test_pages_grow_again_behind_what_was_large(api, start):
+    for i in range(8):
+        api.put("nodes", None, f"a{i}", text="x" * 100000)
+    for i in range(60):
+        api.put("nodes", None, f"b{i:02d}")
+    tool = start("--page=16", "--max-bytes=500000", "watch", "/api/v1/nodes")
+    tool.wait_told("synced")
+    assert len(tool.told("changed")) == 68
+    assert [r.query["limit"] for r in api.seen(watch=False)] == ["16", "8", "4", "4", "4", "8", "16", "16", "16"]
+
+
+def managed(name, depth):
+    """A pod whose author has said who manages its fields, nested so deeply."""
+    fields = {}
+    for _ in range(depth):
+        fields = {"f:a": fields}
+    entry = {"manager": "] \"", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    return {"metadata": {"name": name, "managedFields": [entry, entry], "labels": {"managedFields": "[["}}}
+
+
+def test_fields_that_are_nested_deeply_end_no_list_and_no_watch(pods, start):
+    sys.setrecursionlimit(10000)  # to write them
+    pods.put_tree("pods", "default", managed("listed", 3000))
+    tool = synced(start)
+    tool.wait_told("changed", key="default/listed")
+    watch_is_up(pods)
+    pods.put_tree("pods", "default", managed("watched", 3000))
+    tool.wait_told("changed", key="default/watched")
+    follows(pods, tool)
+    assert len(pods.seen(watch=False)) == 1
 
 
 def test_cached_lists(pods, start):

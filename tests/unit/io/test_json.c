@@ -208,6 +208,41 @@ static void values_are_counted_before(void **state)
 	assert_int_equal(json_parse_within("\"\\", 2, 1, &(struct cJSON *) { NULL }, NULL), -HM_EPROTO);
 }
 
+static void arrays_are_emptied(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "{\"m\":[1,[2],{\"a\":[]}],\"b\":[3]}", "{\"m\":[              ],\"b\":[3]}" },
+		{ "{\"m\" : [\"]\\\"\", 1 ]}", "{\"m\" : [         ]}" },
+		{ "{\"m\":[]}", "{\"m\":[]}" },
+		{ "[{\"m\":[1]},{\"m\":[2]}]", "[{\"m\":[ ]},{\"m\":[ ]}]" },
+		{ "{\"m\":{\"m\":[1]}}", "{\"m\":{\"m\":[ ]}}" },
+		{ "{\"m\":\"[1]\",\"x\":\"m\"}", "{\"m\":\"[1]\",\"x\":\"m\"}" },
+		{ "{\"x\":\"\\\"m\\\":[1]\"}", "{\"x\":\"\\\"m\\\":[1]\"}" },
+		{ "[\"m\",[1]]", "[\"m\",[1]]" },
+		{ "{\"mm\":[1],\"m2\":[1]}", "{\"mm\":[1],\"m2\":[1]}" },
+		{ "{\"m\":[1", "{\"m\":[1" },
+		{ "{\"m\":[\"1", "{\"m\":[\"1" },
+		{ "{\"m\":[1}", "{\"m\":[1}" },
+		{ "{\"m\":", "{\"m\":" },
+		{ "{\"m\"", "{\"m\"" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		size_t n = strlen(rows[i].text);
+		char *text = test_malloc(n + 1); /* its end is seen by the sanitizer */
+
+		memcpy(text, rows[i].text, n);
+		json_empty_arrays(text, n, "m");
+		text[n] = '\0';
+		assert_string_equal(text, rows[i].want);
+		test_free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +254,7 @@ int main(void)
 		cmocka_unit_test(errors_name_the_path),
 		cmocka_unit_test(out_of_memory_leaks_nothing),
 		cmocka_unit_test(values_are_counted_before),
+		cmocka_unit_test(arrays_are_emptied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
