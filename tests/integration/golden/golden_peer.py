@@ -181,6 +181,10 @@ class Known:
         return next((i for i, e in enumerate(self.entries)
                      if fnmatch.fnmatchcase(line, e["line"]) and self.fits(e, path, golden, ours)), None)
 
+    def lists(self, line, field):
+        """Has the field a difference there, by an entry of its own?"""
+        return any(fnmatch.fnmatchcase(line, e["line"]) and e.get("path", "").startswith(field) for e in self.entries)
+
     def explains(self, line, found):
         return all(self.find(line, path, *values) is not None for path, values in found.items())
 

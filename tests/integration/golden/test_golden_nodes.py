@@ -7,6 +7,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from golden_peer import GoldenNode, Known, differences, lines, name_of
+from node.base import wait_until
 
 NODES = lines("node")
 
@@ -15,9 +16,11 @@ def message(m):
     return MessageToDict(m, preserving_proto_field_name=True)
 
 
-def told(node):
-    """What our agent said, in the recorded form."""
+def told(node, tells):
+    """What our agent said, in the recorded form. Events go their own way, and may come last; `tells`: one is listed."""
     exit_code = node.wait_ready()
+    if tells:
+        wait_until("an event", 20, lambda: node.api.all("events"))
     got = {"events": [event(tree) for tree in node.api.all("events")]}
     if exit_code is not None:
         return {**got, "exit_code": exit_code}
@@ -53,7 +56,7 @@ def test_node(build, known, line):
     node = GoldenNode(build, folder, line["node"], line["description"], "--binding=classic")
     try:
         node.start()
-        ours = told(node)
+        ours = told(node, known.lists(name_of(line), "events"))
     finally:
         node.end()
         shutil.rmtree(folder, ignore_errors=True)
