@@ -20,4 +20,12 @@ static inline uint64_t fnv_add(uint64_t sum, const void *bytes, size_t n)
 	return sum;
 }
 
+/* The text and its end, so that what follows is not taken for more of it; NULL is another text than "". */
+static inline uint64_t fnv_text(uint64_t sum, const char *text)
+{
+	for (const char *p = text != NULL ? text : "\xff"; *p != '\0'; p++)
+		sum = fnv_step(sum, (unsigned char)*p);
+	return fnv_step(sum, 0x100);
+}
+
 #endif

@@ -79,6 +79,7 @@ static double card_rank(void *arg, const struct node_state *n, size_t card, cons
 			const struct card_ask *ask);
 static double node_rank(void *arg, const struct node_state *n, const struct pod_ask *ask, const struct grant *g);
 static uint64_t order_state(void *arg);
+static uint64_t order_host(void *arg, const struct node_state *n);
 
 struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights)
 {
@@ -94,6 +95,7 @@ struct fgd *fgd_new(const struct pod_mix *mix, const struct fgd_weights *weights
 					 .came = came,
 					 .after = node_rank,
 					 .state = order_state,
+					 .host = order_host,
 					 .card_rank = card_rank,
 					 .arg = f };
 	f->mix = mix;
@@ -106,6 +108,12 @@ const struct node_order *fgd_order(struct fgd *f)
 	return &f->order;
 }
 
+/* Nothing that was said, here or by whoever remembers it, is said again for that. */
+static void forget_answers(struct fgd *f)
+{
+	f->age = splitmix_scramble(f->age + 1);
+}
+
 static void forget_tables(struct fgd *f)
 {
 	for (size_t i = 0; i < f->kind_count; i++) {
@@ -113,7 +121,7 @@ static void forget_tables(struct fgd *f)
 		free(f->kinds[i].type);
 	}
 	f->kind_count = 0;
-	f->age = splitmix_scramble(f->age + 1); /* what is cached is of other tables */
+	forget_answers(f);
 }
 
 void fgd_free(struct fgd *f)
@@ -137,6 +145,7 @@ void fgd_learn(struct fgd *f, struct pod_mix *mix)
 void fgd_be_blind(struct fgd *f)
 {
 	f->blind = true;
+	forget_answers(f);
 }
 
 static bool came_before(struct fgd *f, const char *uid)
@@ -360,6 +369,13 @@ static bool may_take(const struct node_card *c, const struct card_use *used, con
 	return c->mig || (sum.memory_mib <= c->memory_mib && sum.cores <= c->cores && sum.slots <= c->count);
 }
 
+/* Memory is short: all are alike, and nothing of it is to be remembered. */
+static double not_known(struct fgd *f)
+{
+	forget_answers(f);
+	return 0;
+}
+
 static double card_rank(void *arg, const struct node_state *n, size_t card, const struct card_use *used,
 			const struct card_ask *ask)
 {
@@ -369,8 +385,10 @@ static double card_rank(void *arg, const struct node_state *n, size_t card, cons
 	uint16_t before, after;
 	int64_t then;
 
-	if (!may_take(&n->cards[card], used, &more) || look_at(f, n, NULL) != 0)
+	if (!may_take(&n->cards[card], used, &more))
 		return 0;
+	if (look_at(f, n, NULL) != 0)
+		return not_known(f);
 	before = f->cards[card];
 	after = milli_with(&n->cards[card], used, &more);
 	room = room_after(f);
@@ -436,14 +454,22 @@ static double node_rank(void *arg, const struct node_state *n, const struct pod_
 	int64_t cost;
 
 	CHECK(ask == f->ask);
-	return fgd_node_cost(f, n, g, &cost, NULL) == 0 ? (double)cost : 0;
+	return fgd_node_cost(f, n, g, &cost, NULL) == 0 ? (double)cost : not_known(f);
 }
 
 static uint64_t order_state(void *arg)
 {
 	const struct fgd *f = arg;
 
-	return f->age + f->blind;
+	return f->age;
+}
+
+static uint64_t order_host(void *arg, const struct node_state *n)
+{
+	const struct fgd *f = arg;
+	struct node_room now = room_of(f, n, 0, 0), then = room_of(f, n, f->ask->cpu_milli, f->ask->host_mib);
+
+	return host_key(&now, 0) - splitmix_scramble(host_key(&then, 0));
 }
 
 int fgd_node_measure(struct fgd *f, const struct node_state *n, int64_t *out, struct hm_err *e)

@@ -20,9 +20,10 @@ struct node_order {
 	void (*begin)(void *arg, const struct pod_ask *ask);
 	/* Then: the pod is there to be placed, by whatever policy, and not only asked about; NULL: it is all one. */
 	void (*came)(void *arg, const struct pod_ask *ask);
-	/* What `after` and `card_rank` say stays as it is, of the same node for the same pod, while this does: looks
-	 * random. NULL: nobody knows. */
+	/* What `after` and `card_rank` say stays as it is, of the same cards for the same pod, while these do: of the
+	 * policy, and of a node's CPU and memory as far as they count. Both look random. NULL, both: nobody knows. */
 	uint64_t (*state)(void *arg);
+	uint64_t (*host)(void *arg, const struct node_state *n);
 };
 
 /* "spread": the emptiest node; any other text, and NULL: "binpack", the fullest. */

@@ -76,7 +76,7 @@ static uint64_t mix(uint64_t print, uint64_t more)
 
 static uint64_t mix_text(uint64_t print, const char *text)
 {
-	return mix(print, fnv_add(FNV_BEGIN, text, strlen(text)));
+	return mix(print, fnv_text(FNV_BEGIN, text));
 }
 
 /* What stays of a card. */

@@ -230,11 +230,9 @@ static int choose_first(struct placer *p, const struct place_request *r, struct 
 
 /* ---- what was thought of a node for such a pod before */
 
-static uint64_t rank_key(const struct placer *p, const struct node_state *n)
+static uint64_t rank_key(const struct placer *p, const struct node_order *order, const struct node_state *n)
 {
-	uint64_t host = splitmix_scramble((uint64_t)n->cpu_milli + SPLITMIX_STEP) ^ (uint64_t)n->host_mib;
-
-	return p->ask_print == 0 ? 0 : splitmix_scramble(n->print + p->ask_print + splitmix_scramble(host)) | 1;
+	return p->ask_print == 0 ? 0 : splitmix_scramble(n->print + p->ask_print + order->host(order->arg, n)) | 1;
 }
 
 static bool recall_rank(const struct placer *p, uint64_t key, double *out)
@@ -259,7 +257,7 @@ static void keep_rank(struct placer *p, uint64_t key, double rank)
 static int rank_node(struct placer *p, const struct place_request *r, const struct node_order *order,
 		     struct candidate *at, struct hm_err *e)
 {
-	uint64_t key = rank_key(p, at->node);
+	uint64_t key = rank_key(p, order, at->node);
 	int fits;
 
 	if (recall_rank(p, key, &at->key))
@@ -347,7 +345,8 @@ static uint64_t print_of(struct cluster *c, const struct place_request *r, uint6
 	return splitmix_scramble(print ^ (uint64_t)room.cores) | 1;
 }
 
-static int read_pod(struct placer *p, struct cluster *c, const struct place_request *r, struct hm_err *e)
+static int read_pod(struct placer *p, struct cluster *c, const struct place_request *r, const struct node_order *order,
+		    struct hm_err *e)
 {
 	const struct pod_ask *ask = r->ask;
 	const struct node_order *own = p->own;
@@ -366,7 +365,7 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 		own->came(own->arg, ask);
 	if (own->card_rank != NULL && policy != NULL && strcmp(policy, own->name) == 0)
 		fitter_set_rank(p->fitter, own->card_rank, own->arg);
-	if (own->state != NULL && p->ranks != NULL && !fitter_may_run_short(p->fitter))
+	if (order == own && own->state != NULL && p->ranks != NULL && !fitter_may_run_short(p->fitter))
 		p->ask_print = print_of(c, r, own->state(own->arg));
 	return 0;
 }
@@ -375,7 +374,7 @@ static int choose(struct placer *p, struct cluster *c, const struct place_reques
 		  struct hm_err *e)
 {
 	const struct node_order *order = order_of(p, r->ask);
-	int err = read_pod(p, c, r, e);
+	int err = read_pod(p, c, r, order, e);
 
 	if (err < 0)
 		return err;

@@ -82,21 +82,13 @@ static uint64_t add_number(uint64_t sum, int64_t number)
 	return fnv_add(sum, &number, sizeof number);
 }
 
-/* Where it is absent it has another end. */
-static uint64_t add_text(uint64_t sum, const char *text)
-{
-	enum { ENDS = 256, ABSENT };
-
-	return text == NULL ? fnv_step(sum, ABSENT) : fnv_step(fnv_add(sum, text, strlen(text)), ENDS);
-}
-
 static uint64_t add_wishes(uint64_t sum, const struct pod_wishes *w)
 {
 	const char *const texts[] = { w->node_policy, w->card_policy, w->weights,   w->use_types, w->no_types,
 				      w->use_uuids,   w->no_uuids,    w->numa_bind, w->mode };
 
 	for (size_t i = 0; i < HM_COUNT(texts); i++)
-		sum = add_text(sum, texts[i]);
+		sum = fnv_text(sum, texts[i]);
 	return sum;
 }
 

@@ -1,5 +1,6 @@
 /* What pods a cluster typically gets, by shape and how often: what the fgd policy measures fragmentation against.
- * Either given (pod_mix_add), or the last pods that came (pod_mix_see). */
+ * Either given (pod_mix_add), or the last pods that came (pod_mix_see). Pods without cards are no part of it: to them
+ * one card that is free is as good as another. */
 #ifndef HM_MODEL_PLACEMENT_POD_MIX_H
 #define HM_MODEL_PLACEMENT_POD_MIX_H
 
@@ -16,7 +17,7 @@ enum {
 };
 
 struct mix_shape {
-	uint32_t cards;                   /* 0: a pod that wants none, but CPU and memory of the node */
+	uint32_t cards;                   /* 0: none, and no part of a mix */
 	struct card_ask each;             /* of one card; its count and kind don't matter */
 	int64_t cpu_milli, host_mib;      /* requests; 0: none, or not known */
 	const char *use_types, *no_types; /* as in pod_wishes; NULL: any */
@@ -48,8 +49,6 @@ static inline void pod_mix_auto_fini(struct pod_mix *m)
 /* The pod as one shape: cards of all containers that run together, each as large as the largest share. Texts are
  * borrowed from the ask. */
 struct mix_shape mix_shape_of(const struct pod_ask *ask);
-
-/* Pods without cards do not count: what is free of cards is as good as any to them. */
 
 /* Equal shapes add up. -HM_ELIMIT above MIX_MAX_SHAPES, -HM_ENOMEM. */
 int pod_mix_add(struct pod_mix *m, const struct mix_shape *shape, uint64_t weight, struct hm_err *e) HM_MUST_USE;

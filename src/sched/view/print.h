@@ -9,9 +9,7 @@
 /* Over the text and its end; NULL is another text than "". */
 static inline uint64_t print_mix(uint64_t print, const char *text)
 {
-	for (const char *p = text != NULL ? text : "\xff"; *p != '\0'; p++)
-		print = fnv_step(print, (unsigned char)*p);
-	return fnv_step(print, 0x100);
+	return fnv_text(print, text);
 }
 
 #endif
