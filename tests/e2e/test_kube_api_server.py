@@ -145,6 +145,23 @@ def test_list_and_watch(cluster):
     assert not tool.errors
 
 
+def test_fields_that_are_nested_deeply(cluster):
+    """Anybody may say who manages an object's fields, and the API server keeps it: no list and no watch may end by it."""
+    def deep(name):
+        fields = '{"f:a":' * 3000 + "{}" + "}" * 3000
+        return (f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}", "labels": {{"of": "deep"}}, "managedFields": '
+                f'[{{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {fields}}}]}}}}')
+
+    assert cluster.ask("post", MAPS, deep("listed"))["http"] == 201
+    assert cluster.kubectl("get", "configmap", "listed", "-o", "json", "--show-managed-fields").count('"f:a"') == 3000
+    tool = cluster.tool("--label=of=deep", "watch", MAPS)
+    tool.wait_told("changed", name="listed")
+    tool.wait_told("synced")
+    assert cluster.ask("post", MAPS, deep("watched"))["http"] == 201
+    tool.wait_told("changed", name="watched")
+    assert not tool.errors
+
+
 def test_field_selector(cluster):
     cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
     for name, at in (("here", "n1"), ("there", "n2")):
