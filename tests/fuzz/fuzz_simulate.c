@@ -41,6 +41,21 @@ static void try_trace(struct piece nodes, struct piece pods)
 		CHECK(e.code != 0);
 }
 
+/* Whatever they say of each other is an answer, and who selects nothing may go to a node that keeps nobody away. */
+static void check_screens(const struct snapshot *t, const struct scene *s)
+{
+	static const struct screen_node anywhere = { 0 };
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct screen_pod *p = &t->gpu_pods[i].screen;
+
+		for (size_t k = 0; k < s->node_count; k++)
+			CHECK(screen_pod_on(p, &s->screens[k]) < SCREEN_SHORT);
+		if (p->selector == NULL && p->affinity == NULL)
+			CHECK(screen_pod_on(p, &anywhere) == SCREEN_PASSES);
+	}
+}
+
 static void try_snapshot(struct piece nodes, struct piece pods)
 {
 	hm_auto_snapshot t = { 0 };
@@ -49,10 +64,12 @@ static void try_snapshot(struct piece nodes, struct piece pods)
 
 	CHECK(snapshot_configure(&t, NULL, &e) == 0);
 	if (snapshot_read_nodes(&t, nodes.p, nodes.n, &e) == 0 && snapshot_read_pods(&t, pods.p, pods.n, &e) == 0 &&
-	    snapshot_build(&t, &s, &e) == 0)
+	    snapshot_build(&t, &s, &e) == 0) {
 		check_scene(&s);
-	else
+		check_screens(&t, &s);
+	} else {
 		CHECK(e.code != 0);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -35,7 +35,7 @@ static bool may_move(const struct search *s, size_t pod)
 static void lift(struct search *s, const struct trial *t)
 {
 	for (size_t i = 0; i < t->count; i++)
-		cluster_release(s->scene->cluster, s->pods[t->pods[i]].ask->uid);
+		cluster_release(s->scene->cluster, s->pods[t->pods[i]].pod.ask->uid);
 }
 
 static int put_back(struct search *s, const struct trial *t, struct hm_err *e)
@@ -48,8 +48,8 @@ static int put_back(struct search *s, const struct trial *t, struct hm_err *e)
 
 		rc = cluster_hold(s->scene->cluster, p->hold, e);
 		if (rc == 0)
-			rc = cluster_take_host(s->scene->cluster, p->ask->uid, p->hold->node,
-					       (struct host_amount) { p->ask->cpu_milli, p->ask->host_mib }, e);
+			rc = cluster_take_host(s->scene->cluster, p->pod.ask->uid, p->hold->node,
+					       (struct host_amount) { p->pod.ask->cpu_milli, p->pod.ask->host_mib }, e);
 	}
 	return rc;
 }
@@ -59,7 +59,7 @@ static int send(struct search *s, struct trial *t, struct hm_err *e)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		struct place_result r;
-		int rc = scene_place(s->scene, s->placer, s->pods[t->pods[i]].ask, &r, e);
+		int rc = scene_place(s->scene, s->placer, &s->pods[t->pods[i]].pod, &r, e);
 
 		if (rc <= 0)
 			return rc == -HM_EINVAL ? 0 : rc; /* a wish that cannot be read */
@@ -213,7 +213,7 @@ int advise_free_cards(struct scene *s, struct placer *p, const struct advise_pod
 /* ---- a pod that waits */
 
 /* 1: it gets in where the lifted ones were, and they find a place; all as it was afterwards. */
-static int try_in_place_of(struct search *s, const char *node, const struct pod_ask *waiting, struct trial *t,
+static int try_in_place_of(struct search *s, const char *node, const struct scene_pod *waiting, struct trial *t,
 			   struct hm_err *e)
 {
 	struct place_result r;
@@ -222,10 +222,10 @@ static int try_in_place_of(struct search *s, const char *node, const struct pod_
 	lift(s, t);
 	rc = scene_find(s->scene, s->placer, waiting, node, &r, e);
 	if (rc == 1)
-		rc = cluster_reserve(s->scene->cluster, waiting, node, r.grant, UINT64_MAX, e) == 0 ? 1 : -e->code;
+		rc = cluster_reserve(s->scene->cluster, waiting->ask, node, r.grant, UINT64_MAX, e) == 0 ? 1 : -e->code;
 	if (rc == 1)
 		rc = send(s, t, e);
-	cluster_release(s->scene->cluster, waiting->uid);
+	cluster_release(s->scene->cluster, waiting->ask->uid);
 	back = put_back(s, t, e);
 	return back != 0 ? back : rc;
 }
@@ -241,7 +241,7 @@ static int64_t size_of(const struct search *s, const struct trial *t)
 	return sum;
 }
 
-static int consider(struct search *s, const char *node, const struct pod_ask *waiting, struct trial *t,
+static int consider(struct search *s, const char *node, const struct scene_pod *waiting, struct trial *t,
 		    struct trial *best, const char **where, struct hm_err *e)
 {
 	int rc;
@@ -257,7 +257,7 @@ static int consider(struct search *s, const char *node, const struct pod_ask *wa
 }
 
 /* Sets of one (second == SIZE_MAX) or two pods of a node. */
-static int look_on_node(struct search *s, const char *node, const struct pod_ask *waiting, size_t moves,
+static int look_on_node(struct search *s, const char *node, const struct scene_pod *waiting, size_t moves,
 			struct trial *best, const char **where, struct hm_err *e)
 {
 	int rc = 0;
@@ -279,7 +279,7 @@ static int look_on_node(struct search *s, const char *node, const struct pod_ask
 	return rc;
 }
 
-static int fits_already(struct search *s, const struct pod_ask *waiting, const char **where, struct hm_err *e)
+static int fits_already(struct search *s, const struct scene_pod *waiting, const char **where, struct hm_err *e)
 {
 	struct place_result r;
 	int rc = scene_find(s->scene, s->placer, waiting, NULL, &r, e);
@@ -289,7 +289,7 @@ static int fits_already(struct search *s, const struct pod_ask *waiting, const c
 }
 
 int advise_let_in(struct scene *s, struct placer *p, const struct advise_pod *pods, size_t count,
-		  const struct pod_ask *waiting, struct advise_plan *out, struct hm_err *e)
+		  const struct scene_pod *waiting, struct advise_plan *out, struct hm_err *e)
 {
 	struct search search = { s, p, pods, count, NULL };
 	struct trial best = { 0 };

@@ -14,7 +14,7 @@
 enum { ADVISE_MAX_MOVES = 16 };
 
 struct advise_pod {
-	const struct pod_ask *ask;
+	struct scene_pod pod;
 	const struct hold *hold; /* as the scene's cluster has it */
 };
 
@@ -40,6 +40,6 @@ int advise_free_cards(struct scene *s, struct placer *p, const struct advise_pod
 /* At most two pods move. *out->node is NULL where that does not help, or the pod fits already (no moves then, and the
  * node is named). */
 int advise_let_in(struct scene *s, struct placer *p, const struct advise_pod *pods, size_t count,
-		  const struct pod_ask *waiting, struct advise_plan *out, struct hm_err *e) HM_MUST_USE;
+		  const struct scene_pod *waiting, struct advise_plan *out, struct hm_err *e) HM_MUST_USE;
 
 #endif

@@ -73,13 +73,13 @@ static int prepare(const struct settings *s, struct advice *a, struct hm_err *e)
 		struct snapshot_pod *p = &a->snapshot.gpu_pods[i];
 
 		if (p->held.holds)
-			a->pods[a->count++] = (struct advise_pod) { &p->ask, &p->held.hold };
+			a->pods[a->count++] = (struct advise_pod) { snapshot_scene_pod(p), &p->held.hold };
 	}
 	return 0;
 }
 
 /* "NAMESPACE/NAME" of the pods that wait. */
-static int find_waiting(const struct advice *a, const char *name, const struct pod_ask **out, struct hm_err *e)
+static int find_waiting(const struct advice *a, const char *name, struct scene_pod *out, struct hm_err *e)
 {
 	for (size_t i = 0; i < a->snapshot.count; i++) {
 		const struct snapshot_pod *p = &a->snapshot.gpu_pods[i];
@@ -90,7 +90,7 @@ static int find_waiting(const struct advice *a, const char *name, const struct p
 			continue;
 		if (p->held.holds)
 			return hm_err_set(e, HM_EINVAL, "--pod %s: it has cards already", name);
-		*out = &p->ask;
+		*out = snapshot_scene_pod(p);
 		return 0;
 	}
 	return hm_err_set(e, HM_EINVAL, "--pod %s: no pod of this name in --pods asks for cards", name);
@@ -126,12 +126,12 @@ static int advise_whole(const struct settings *s, struct advice *a, struct str *
 
 static int advise_one(const struct settings *s, struct advice *a, struct str *out, struct hm_err *e)
 {
-	const struct pod_ask *waiting = NULL;
+	struct scene_pod waiting;
 	struct advise_plan plan;
 	int rc = find_waiting(a, s->pod, &waiting, e);
 
 	if (rc == 0)
-		rc = advise_let_in(&a->scene, a->policy.placer, a->pods, a->count, waiting, &plan, e);
+		rc = advise_let_in(&a->scene, a->policy.placer, a->pods, a->count, &waiting, &plan, e);
 	if (rc != 0)
 		return rc;
 	add_moves(out, a, &plan);

@@ -68,7 +68,7 @@ static int come(struct run *r, const struct trace_pod *pod, struct hm_err *e)
 
 	hm_fmt(uid, sizeof uid, "%llu", (unsigned long long)out->pods);
 	ask.uid = uid;
-	rc = scene_place(r->scene, r->policy.placer, &ask, &where, e);
+	rc = scene_place(r->scene, r->policy.placer, &(struct scene_pod) { .ask = &ask }, &where, e);
 	if (rc < 0)
 		return hm_err_wrap(e, "pod %s", pod->name);
 	out->pods++;

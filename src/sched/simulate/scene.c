@@ -16,28 +16,36 @@ void scene_fini(struct scene *s)
 {
 	cluster_free(s->cluster);
 	free(s->nodes);
+	free(s->screens);
 	free(s->names);
 	*s = (struct scene) { 0 };
 }
 
-static const struct node_state **find_node(struct scene *s, const struct node_state *node)
+/* Index; node_count where it is none of them. */
+static size_t find_node(const struct scene *s, const struct node_state *node)
 {
-	for (size_t i = 0; node != NULL && i < s->node_count; i++)
-		if (s->nodes[i] == node)
-			return &s->nodes[i];
-	return NULL;
+	size_t i = 0;
+
+	while (i < s->node_count && s->nodes[i] != node)
+		i++;
+	return i;
 }
 
-int scene_add_node(struct scene *s, struct node_state *take_node, struct hm_err *e)
+int scene_add_node(struct scene *s, struct node_state *take_node, struct screen_node screen, struct hm_err *e)
 {
-	const struct node_state **known = find_node(s, cluster_node(s->cluster, take_node->name));
+	const struct node_state *known = cluster_node(s->cluster, take_node->name);
+	size_t at = known == NULL ? s->node_count : find_node(s, known);
 	int rc = cluster_put_node(s->cluster, take_node, e);
 
-	if (rc == 0 && known != NULL)
-		*known = take_node;
-	else if (rc == 0 && !HM_PUSH(s->nodes, s->node_count, s->node_cap, take_node))
-		rc = hm_err_set(e, HM_ENOMEM, "nodes: no memory");
-	return rc;
+	if (rc != 0)
+		return rc;
+	if (!array_reserve(&s->screens, &s->screens_cap, at + 1, sizeof *s->screens) ||
+	    !array_reserve(&s->nodes, &s->node_cap, at + 1, sizeof *s->nodes))
+		return hm_err_set(e, HM_ENOMEM, "nodes: no memory");
+	s->nodes[at] = take_node;
+	s->screens[at] = screen;
+	s->node_count = HM_MAX(s->node_count, at + 1);
+	return 0;
 }
 
 static bool has_room(const struct node_state *n, const struct pod_ask *ask)
@@ -46,28 +54,44 @@ static bool has_room(const struct node_state *n, const struct pod_ask *ask)
 	       (n->host_mib < 0 || n->host_mib >= ask->host_mib);
 }
 
-int scene_find(struct scene *s, struct placer *p, const struct pod_ask *ask, const char *node, struct place_result *out,
-	       struct hm_err *e)
+static enum screen_reason screen(const struct scene *s, size_t node, const struct scene_pod *pod)
 {
-	struct place_request r = { .ask = ask };
+	enum screen_reason why = screen_pod_on(&pod->screen, &s->screens[node]);
+
+	return why == SCREEN_PASSES && !has_room(s->nodes[node], pod->ask) ? SCREEN_SHORT : why;
+}
+
+int scene_find(struct scene *s, struct placer *p, const struct scene_pod *pod, const char *node,
+	       struct place_result *out, struct hm_err *e)
+{
+	struct place_request r = { .ask = pod->ask };
 
 	if (!array_reserve(&s->names, &s->names_cap, s->node_count + 1, sizeof *s->names))
 		return hm_err_set(e, HM_ENOMEM, "nodes: no memory");
-	for (size_t i = 0; i < s->node_count; i++)
-		if (has_room(s->nodes[i], ask) && (node == NULL || strcmp(s->nodes[i]->name, node) == 0))
+	memset(s->screened, 0, sizeof s->screened);
+	for (size_t i = 0; i < s->node_count; i++) {
+		enum screen_reason why;
+
+		if (node != NULL && strcmp(s->nodes[i]->name, node) != 0)
+			continue;
+		why = screen(s, i, pod);
+		if (why == SCREEN_PASSES)
 			s->names[r.count++] = s->nodes[i]->name;
+		else
+			s->screened[why]++;
+	}
 	r.names = s->names;
 	return place_pod(p, s->cluster, &r, out, e);
 }
 
-int scene_place(struct scene *s, struct placer *p, const struct pod_ask *ask, struct place_result *out,
+int scene_place(struct scene *s, struct placer *p, const struct scene_pod *pod, struct place_result *out,
 		struct hm_err *e)
 {
-	int rc = scene_find(s, p, ask, NULL, out, e);
+	int rc = scene_find(s, p, pod, NULL, out, e);
 
 	if (rc <= 0)
 		return rc;
-	rc = cluster_reserve(s->cluster, ask, out->node->name, out->grant, UINT64_MAX, e);
+	rc = cluster_reserve(s->cluster, pod->ask, out->node->name, out->grant, UINT64_MAX, e);
 	return rc == 0 ? 1 : rc;
 }
 

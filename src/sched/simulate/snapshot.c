@@ -77,7 +77,7 @@ static bool is_kept(struct snapshot *s, const struct cJSON *json, struct snapsho
 static int read_pod(struct snapshot *s, const struct cJSON *json, struct hm_err *e)
 {
 	const struct pod_rules rules = pod_rules_of(s->device);
-	struct snapshot_pod p = { 0 };
+	struct snapshot_pod p = { .screen = screen_pod_of(json) };
 	int rc;
 
 	if (pod_has_ended(json))
@@ -112,7 +112,7 @@ static int build_node(struct snapshot *s, const struct cJSON *json, struct scene
 	int rc = node_read(json, &rules, cluster_texts(out->cluster), &n, e);
 
 	if (rc == 0)
-		return scene_add_node(out, n, e);
+		return scene_add_node(out, n, screen_node_of(json), e);
 	if (rc == -HM_ENOMEM || rc == -HM_ENOTFOUND)
 		return rc == -HM_ENOMEM ? rc : 0;
 	str_addf(&s->notes, "node %s: %s: it has no cards\n", name_of(json, "name"), e->msg);

@@ -18,11 +18,12 @@
 struct snapshot_pod {
 	struct pod_ask ask;   /* as much of it as can be read; all where `held` is in no doubt */
 	struct pod_hold held; /* `holds` only where it is bound; else it waits */
+	struct screen_pod screen;
 };
 
 struct snapshot {
 	struct device_config *device;  /* owned, as what follows */
-	struct cJSON *nodes, *pods;    /* asks and holdings borrow from them */
+	struct cJSON *nodes, *pods;    /* asks, holdings and screens borrow from them */
 	struct snapshot_pod *gpu_pods; /* those that ask for cards and have not ended, in the file's order */
 	size_t count, cap;
 	size_t unread;    /* pods that are passed over */
@@ -40,11 +41,17 @@ static inline void snapshot_auto_fini(struct snapshot *s)
 /* First of all: names of resources and defaults, of HAMi's device-config.yaml; NULL: those of HAMi's chart. */
 int snapshot_configure(struct snapshot *s, const char *device_config_file, struct hm_err *e) HM_MUST_USE;
 
+static inline struct scene_pod snapshot_scene_pod(const struct snapshot_pod *p)
+{
+	return (struct scene_pod) { &p->ask, p->screen };
+}
+
 /* Lists, or one object. -HM_EPROTO: no JSON; -HM_ENOMEM. */
 int snapshot_read_nodes(struct snapshot *s, const char *text, size_t n, struct hm_err *e) HM_MUST_USE;
 int snapshot_read_pods(struct snapshot *s, const char *text, size_t n, struct hm_err *e) HM_MUST_USE;
 
-/* Nodes with cards; bound pods hold what they hold, and have what they request of CPU and memory. -HM_ENOMEM. */
+/* Nodes with cards, which borrow from the snapshot; bound pods hold what they hold, and have what they request of CPU
+ * and memory. -HM_ENOMEM. */
 int snapshot_build(struct snapshot *s, struct scene *out, struct hm_err *e) HM_MUST_USE;
 
 /* The mix that its pods make, but those in doubt. */

@@ -3,8 +3,8 @@
 #include "core/macros.h"
 #include "model/placement/reasons.h"
 
-/* "CardInsufficientMemory on 3 cards, 2 nodes with too few cards" */
-static void add_reasons(const struct place_result *r, size_t short_of_host, struct str *out)
+/* "CardInsufficientMemory 3, nodes with too few cards 2" */
+static void add_reasons(const struct place_result *r, const size_t screened[SCREEN_REASONS], struct str *out)
 {
 	uint64_t counts[REASON_COUNT] = { 0 }, too_few = 0;
 	const char *between = "";
@@ -21,14 +21,20 @@ static void add_reasons(const struct place_result *r, size_t short_of_host, stru
 			 (unsigned long long)counts[k]);
 		between = ", ";
 	}
-	if (too_few > 0)
+	if (too_few > 0) {
 		str_addf(out, "%snodes with too few cards %llu", between, (unsigned long long)too_few);
-	if (short_of_host > 0)
-		str_addf(out, "%snodes with too little CPU or memory %zu", too_few > 0 ? ", " : between, short_of_host);
+		between = ", ";
+	}
+	for (size_t k = 0; k < SCREEN_REASONS; k++) {
+		if (screened[k] == 0)
+			continue;
+		str_addf(out, "%s%s %zu", between, screen_reason_words((enum screen_reason)k), screened[k]);
+		between = ", ";
+	}
 }
 
-/* A pod that goes nowhere was refused by all nodes but those without CPU and memory for it, of `nodes`. */
-static void add_line(const struct pod_ask *ask, const struct place_result *r, int placed, size_t nodes, struct str *out)
+static void add_line(const struct pod_ask *ask, const struct place_result *r, int placed,
+		     const size_t screened[SCREEN_REASONS], struct str *out)
 {
 	str_addf(out, "%s/%s: ", ask->name_space, ask->name);
 	if (placed) {
@@ -37,7 +43,7 @@ static void add_line(const struct pod_ask *ask, const struct place_result *r, in
 			str_addf(out, " %s", r->node->cards[r->grant->shares[i].card].uuid);
 	} else {
 		str_add(out, "nowhere (");
-		add_reasons(r, nodes - r->refused_count, out);
+		add_reasons(r, screened, out);
 		str_addc(out, ')');
 	}
 	str_addc(out, '\n');
@@ -54,17 +60,18 @@ int snapshot_run(const struct snapshot *s, struct scene *scene, struct policy *p
 		return rc;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct snapshot_pod *pod = &s->gpu_pods[i];
+		const struct scene_pod it = snapshot_scene_pod(pod);
 		struct place_result r;
 
 		out->bound += pod->held.holds;
 		if (pod->held.holds)
 			continue;
-		rc = scene_place(scene, p->placer, &pod->ask, &r, e);
+		rc = scene_place(scene, p->placer, &it, &r, e);
 		if (rc < 0)
 			return hm_err_wrap(e, "pod %s/%s", pod->ask.name_space, pod->ask.name);
 		out->placed += rc == 1;
 		out->refused += rc == 0;
-		add_line(&pod->ask, &r, rc, scene->node_count, lines);
+		add_line(&pod->ask, &r, rc, scene->screened, lines);
 	}
 	out->after = scene_sum(scene);
 	return scene_lost(scene, &p->mix, &out->lost_after, e);

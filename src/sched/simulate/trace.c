@@ -262,7 +262,7 @@ static int build_node(const struct trace_node *from, struct scene *out, struct h
 		hm_fmt(card.uuid, sizeof card.uuid, "GPU-%u", i);
 		rc = node_state_add_card(n, &card, e);
 	}
-	return rc == 0 ? scene_add_node(out, HM_STEAL(n), e) : rc;
+	return rc == 0 ? scene_add_node(out, HM_STEAL(n), (struct screen_node) { 0 }, e) : rc;
 }
 
 int trace_build(const struct trace *t, struct scene *out, struct hm_err *e)

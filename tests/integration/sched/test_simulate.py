@@ -153,6 +153,40 @@ def test_cpu_of_the_nodes(build, tmp_path):
         assert call(build, "advise", *at, "--pod", "team/second").stdout.splitlines()[-1] == want
 
 
+def test_nodes_that_kube_scheduler_would_not_take(build, tmp_path):
+    """Cordoned, tainted and not selected ones are no candidates: not for a pod that waits, nor for one that moves."""
+    nodes = [node("n1", "GPU-a"), node("n2", "GPU-b"), node("n3", "GPU-c"), node("n4", "GPU-d")]
+    pods = [pod("p1", 500, "n1", "GPU-a"), pod("p4", 500, "n4", "GPU-d"), pod("plain", 300), pod("tolerant", 300), pod("zoned", 300),
+            pod("lost", 300), pod("large", 1000)]
+    _, _, _, tolerant, zoned, lost, large = pods
+    nodes[0]["spec"], nodes[0]["metadata"]["labels"] = {"unschedulable": True}, {"zone": "a"}
+    nodes[1]["spec"] = {"taints": [{"key": "own", "value": "team", "effect": "NoSchedule"}]}
+    nodes[2]["metadata"]["labels"] = {"zone": "a"}
+    tolerant["spec"]["tolerations"] = [{"key": "own", "operator": "Exists"}]
+    zoned["spec"]["nodeSelector"] = lost["spec"]["nodeSelector"] = {"zone": "a"}
+    term = {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}
+    lost["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    at = files(tmp_path, json.dumps({"items": nodes}), json.dumps({"items": pods}))
+    done = call(build, "simulate", *at, "--policy=binpack")
+    # Of n1, which is the first of the fullest, there is no word.
+    assert done.stdout.splitlines()[:5] == [
+        "team/plain: n4 GPU-d", "team/tolerant: n2 GPU-b", "team/zoned: n3 GPU-c",
+        "team/lost: nowhere (nodes that are unschedulable 1, nodes with taints 1, nodes that the pod does not select 2)",
+        "team/large: nowhere (CardInsufficientMemory 2, nodes that are unschedulable 1, nodes with taints 1)"], done.stderr
+    # A pod that moves tolerates no more than one that waits, and nobody goes to where others have left.
+    large["spec"]["nodeSelector"] = {"zone": "a"}
+    for allowed, want in (({}, "team/large fits on n3 as it is."), ({"taints": [{"key": "x", "effect": "NoExecute"}]},
+                                                                   "No move of one or two pods lets team/large in.")):
+        nodes[2]["spec"] = allowed
+        at = files(tmp_path, json.dumps({"items": nodes}), json.dumps({"items": pods}))
+        assert call(build, "advise", *at, "--pod=team/large").stdout.splitlines() == [want]
+    del large["spec"]["nodeSelector"]
+    pods[1]["spec"]["tolerations"] = [{"key": "x", "operator": "Exists"}]
+    at = files(tmp_path, json.dumps({"items": nodes}), json.dumps({"items": pods}))
+    assert call(build, "advise", *at, "--pod=team/large").stdout.splitlines() == [
+        "move team/p4 from n4 (GPU-d) to n3 (GPU-c)", "Then team/large fits on n4."]
+
+
 def test_resources_of_other_names(build, tmp_path):
     n, p = node("n1", "GPU-a"), pod("p", 1, None)
     n["status"]["allocatable"] = {"own/gpu": "10"}

@@ -55,7 +55,7 @@ static void read_case(struct case_ *c, const char *nodes, const char *pods)
 		fail_msg("%s", e.msg);
 	for (size_t i = 0; i < c->snapshot.count; i++)
 		if (c->snapshot.gpu_pods[i].held.holds)
-			c->pods[c->count++] = (struct advise_pod) { &c->snapshot.gpu_pods[i].ask,
+			c->pods[c->count++] = (struct advise_pod) { snapshot_scene_pod(&c->snapshot.gpu_pods[i]),
 								    &c->snapshot.gpu_pods[i].held.hold };
 }
 
@@ -75,16 +75,16 @@ static void expect(const char *nodes, const char *pods, const char *waiting, siz
 	struct scene_sum before, after;
 	struct hm_err e = { 0 };
 	struct case_ c;
-	const struct pod_ask *ask = NULL;
+	struct scene_pod pod = { 0 };
 	int rc;
 
 	read_case(&c, nodes, pods);
 	for (size_t i = 0; waiting != NULL && i < c.snapshot.count; i++)
 		if (strcmp(c.snapshot.gpu_pods[i].ask.name, waiting) == 0)
-			ask = &c.snapshot.gpu_pods[i].ask;
+			pod = snapshot_scene_pod(&c.snapshot.gpu_pods[i]);
 	before = scene_sum(&c.scene);
 	rc = waiting == NULL ? advise_free_cards(&c.scene, c.policy.placer, c.pods, c.count, moves, &plan, &e)
-			     : advise_let_in(&c.scene, c.policy.placer, c.pods, c.count, ask, &plan, &e);
+			     : advise_let_in(&c.scene, c.policy.placer, c.pods, c.count, &pod, &plan, &e);
 	if (rc != 0)
 		fail_msg("%s", e.msg);
 	for (size_t i = 0; i < plan.count; i++)
@@ -103,7 +103,7 @@ static void expect(const char *nodes, const char *pods, const char *waiting, siz
 	assert_int_equal(before.empty_cards, after.empty_cards);
 	assert_int_equal(cluster_holding_count(c.scene.cluster), c.count);
 	for (size_t i = 0; i < c.count; i++) {
-		const struct holding *h = cluster_find(c.scene.cluster, c.pods[i].ask->uid);
+		const struct holding *h = cluster_find(c.scene.cluster, c.pods[i].pod.ask->uid);
 
 		assert_string_equal(cluster_holding_node(h), c.pods[i].hold->node);
 		assert_string_equal(cluster_holding_share(h, 0).uuid, c.pods[i].hold->shares[0].uuid);
