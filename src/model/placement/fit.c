@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "core/macros.h"
 #include "model/placement/card_order.h"
+#include "model/placement/fit_never.h"
 #include "model/placement/fit_wishes.h"
 #include "model/placement/mig_place.h"
 #include "model/placement/pod_sum.h"
@@ -127,17 +128,6 @@ static struct card_use use_of_all(const struct card_share *s, size_t count)
 static struct card_use used_of(const struct fitter *f, size_t card)
 {
 	return card_use_sum(f->n->used[card], f->own[card].use);
-}
-
-/* MIB of the card. A whole card, or most of one, is more than any MIG instance of it has: there it is the largest. */
-static int32_t memory_on(const struct fitter *f, size_t card, const struct card_ask *ask)
-{
-	const struct node_card *c = &f->n->cards[card];
-	int32_t memory = card_ask_memory(ask, c->memory_mib);
-
-	if (c->mig && ask->memory_mib == 0 && c->profile_count > 0)
-		memory = HM_MIN(memory, f->n->profiles[c->first_profile + c->profile_count - 1].memory_mib);
-	return memory;
 }
 
 /* May the pod count for this much more than what runs together so far? */
@@ -295,7 +285,7 @@ static int try_card(struct fitter *f, struct walk *w, uint32_t card, struct hm_e
 	struct card_share share = {
 		.container = w->container,
 		.card = card,
-		.memory_mib = memory_on(f, card, w->ask),
+		.memory_mib = fit_memory_on(f->n, card, w->ask),
 		.cores = (int32_t)w->ask->cores,
 		.profile = NO_PROFILE,
 	}, got;
@@ -331,7 +321,7 @@ static bool any_room(const struct fitter *f, const struct card_rank *cards, cons
 		const uint32_t card = cards[i].card;
 		const struct node_card *c = &f->n->cards[card];
 
-		if (c->mig || c->memory_mib - used_of(f, card).memory_mib >= memory_on(f, card, ask))
+		if (c->mig || c->memory_mib - used_of(f, card).memory_mib >= fit_memory_on(f->n, card, ask))
 			return true;
 	}
 	return false;
@@ -396,36 +386,6 @@ static void settle(struct fitter *f, const struct walk *w)
 	pod_sum_add(&f->pod, w->ask->kind == ASK_INIT, use_of_all(shares, w->ask->count));
 }
 
-/* ---- what no preemption mends */
-
-static size_t most_ever(struct fitter *f, const struct card_ask *ask, size_t card)
-{
-	const struct node_card *c = &f->n->cards[card];
-	int32_t memory = memory_on(f, card, ask);
-
-	if (!c->nvidia || !c->healthy || c->cordoned || c->count == 0 || c->memory_mib < memory ||
-	    c->cores < (int32_t)ask->cores || !wishes_take_kind(&f->wishes, c) || !wishes_take_uuid(&f->wishes, c))
-		return 0;
-	return c->mig ? mig_most(f->n, card, memory) : 1;
-}
-
-/* Would the container not fit even if nobody were on the node? */
-static bool never_fits(struct fitter *f, const struct card_ask *ask)
-{
-	for (size_t i = 0; i < f->n->count; i++) {
-		size_t most = 0;
-
-		for (size_t k = i; k < f->n->count && most < ask->count; k++)
-			if (!f->wishes.numa_bind || f->n->cards[k].numa == f->n->cards[i].numa)
-				most += most_ever(f, ask, k);
-		if (most >= ask->count)
-			return false;
-		if (!f->wishes.numa_bind)
-			return true;
-	}
-	return true;
-}
-
 /* ---- a pod */
 
 static int fit_container(struct fitter *f, uint32_t container, struct grant *out, struct refusal *why, struct hm_err *e)
@@ -452,7 +412,7 @@ static int fit_container(struct fitter *f, uint32_t container, struct grant *out
 		settle(f, &w);
 	} else if (done == 0) {
 		why->counts[REASON_CARDS_TOO_FEW] = (uint32_t)(out->count - w.from);
-		why->unresolvable = never_fits(f, ask);
+		why->unresolvable = fit_never(f->n, &f->wishes, f->ask, container);
 	}
 	return done;
 }

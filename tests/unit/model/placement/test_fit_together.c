@@ -23,13 +23,13 @@ static void init_containers_and_sidecars(void **state)
 		    "GPU-0,50000,60:;GPU-0,30000,30:;GPU-0,50000,70:;GPU-0,50000,70:;");
 	asks[2].memory_mib = 51921;
 	expect_many("an init container beside the sidecar before it", n, asks, 4, "spread",
-		    "1/1 CardInsufficientMemory");
+		    "1/1 CardInsufficientMemory for good");
 	asks[2].memory_mib = 1;
 	asks[0].memory_mib = 81920;
 	expect_many("one before the sidecar has the card alone", n, asks, 4, "spread",
 		    "GPU-0,81920,60:;GPU-0,30000,30:;GPU-0,1,70:;GPU-0,50000,70:;");
 	asks[3].cores = 71;
-	expect_many("the app beside the sidecar", n, asks, 4, "spread", "1/1 CardInsufficientCore");
+	expect_many("the app beside the sidecar", n, asks, 4, "spread", "1/1 CardInsufficientCore for good");
 }
 
 static void quotas(void **state)
