@@ -256,7 +256,7 @@ static int consider(struct search *s, const char *node, const struct scene_pod *
 	return rc < 0 ? rc : 0;
 }
 
-/* Sets of one (second == SIZE_MAX) or two pods of a node. */
+/* Sets of `moves` pods of a node, one or two. */
 static int look_on_node(struct search *s, const char *node, const struct scene_pod *waiting, size_t moves,
 			struct trial *best, const char **where, struct hm_err *e)
 {
