@@ -175,22 +175,18 @@ void pod_labels_add(struct str *text, const char *key, const char *value)
 		str_addf(text, "%s=%s\n", key, value);
 }
 
-size_t pod_labels_bytes(const char *text)
+int pod_labels_new(const char *text, struct pod_labels **out)
 {
-	const size_t unit = sizeof(void *);
+	size_t n = text != NULL ? strlen(text) + 1 : 0;
 
-	if (text == NULL || text[0] == '\0')
+	*out = NULL;
+	if (n <= 1)
 		return 0;
-	return (sizeof(struct pod_labels) + strlen(text) + 1 + unit - 1) / unit * unit;
-}
-
-struct pod_labels *pod_labels_init(void *block, const char *text)
-{
-	struct pod_labels *l = block;
-
-	*l = (struct pod_labels) { .count = 0 };
-	memcpy(l->text, text, strlen(text) + 1);
-	return l;
+	*out = calloc(1, sizeof **out + n);
+	if (*out == NULL)
+		return -HM_ENOMEM;
+	memcpy((*out)->text, text, n);
+	return 0;
 }
 
 /* The value that a label of this text has, up to its newline; NULL: there is none. */

@@ -53,7 +53,7 @@ void budgets_remove(struct budgets *b, const char *name_space, const char *name)
 
 /* ---- pods */
 
-/* In the block of its pod's holding; the budgets are good as long as the namespace's version is this. */
+/* The budgets are good as long as the namespace's version is this. */
 struct pod_labels {
 	uint64_t version;
 	uint32_t count;
@@ -62,9 +62,8 @@ struct pod_labels {
 };
 
 void pod_labels_add(struct str *text, const char *key, const char *value);
-/* What the labels of this text need, a multiple of a pointer's size; 0 for none ("" or NULL). */
-size_t pod_labels_bytes(const char *text);
-struct pod_labels *pod_labels_init(void *block, const char *text);
+/* *out: freed with free; NULL for none ("" or NULL). -HM_ENOMEM. */
+int pod_labels_new(const char *text, struct pod_labels **out) HM_MUST_USE;
 
 /* ---- evictions: of one node, thought of one after the other */
 

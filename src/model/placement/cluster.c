@@ -281,6 +281,21 @@ int cluster_hold(struct cluster *c, const struct hold *from, struct hm_err *e)
 	return 0;
 }
 
+int cluster_amend(struct cluster *c, const char *uid, bool terminating, const char *labels, struct hm_err *e)
+{
+	struct holding *h = map_get(c->holdings, uid);
+	struct pod_labels *now;
+
+	if (h == NULL || is_promise(h))
+		return 0;
+	if (pod_labels_new(labels, &now) < 0)
+		return hm_err_set(e, HM_ENOMEM, "pod %s/%s: out of memory", quota_space_name(h->space), h->name);
+	free(h->labels);
+	h->labels = now;
+	set_hold_state(c, h, terminating ? HOLD_TERMINATING : HOLD_BOUND);
+	return 0;
+}
+
 int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *node, const struct grant *grant,
 		    uint64_t expires_ms, struct hm_err *e)
 {

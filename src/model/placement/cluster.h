@@ -64,6 +64,11 @@ int cluster_take_host(struct cluster *c, const char *uid, const char *node, stru
  * bound; -HM_ENOMEM. Errors change nothing. */
 int cluster_hold(struct cluster *c, const struct hold *h, struct hm_err *e) HM_MUST_USE;
 
+/* Of a pod that is told as bound: whether it is being deleted, and its labels (struct hold) as they are now. What it
+ * holds stays as it is. Harmless where it holds nothing. -HM_ENOMEM changes nothing. */
+int cluster_amend(struct cluster *c, const char *uid, bool terminating, const char *labels,
+		  struct hm_err *e) HM_MUST_USE;
+
 /* HOLD_RESERVED for what fit_pod granted on that node, and the CPU and memory that the pod asks for; later,
  * cluster_find gives it for the Binding's texts. After -HM_ENOMEM nothing is reserved. */
 int cluster_reserve(struct cluster *c, const struct pod_ask *ask, const char *node, const struct grant *grant,

@@ -21,7 +21,7 @@ static int check(const struct hold *h, struct hm_err *e)
 
 /* The parts of the block behind the struct, in this order: the strictest alignment first. */
 struct layout {
-	size_t labels, shares, asks, kinds, texts;
+	size_t shares, asks, kinds, texts;
 	size_t kind_count;
 };
 
@@ -47,7 +47,7 @@ static size_t instance_bytes(const struct hold_share *s)
 
 static struct layout lay_out(const struct hold *h)
 {
-	struct layout l = { .labels = pod_labels_bytes(h->labels), .texts = strlen(h->uid) + 1 + strlen(h->name) + 1 };
+	struct layout l = { .texts = strlen(h->uid) + 1 + strlen(h->name) + 1 };
 
 	for (size_t i = 0; i < h->ask_count; i++)
 		if (h->asks[i].kind != ASK_APP)
@@ -113,16 +113,16 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 	*out = NULL;
 	if (err < 0)
 		return err;
-	n = calloc(1, sizeof *n + l.labels + l.shares + l.asks + l.kinds + l.texts);
-	if (n == NULL)
+	n = calloc(1, sizeof *n + l.shares + l.asks + l.kinds + l.texts);
+	if (n == NULL || pod_labels_new(h->labels, &n->labels) < 0) {
+		free(n);
 		return hm_err_set(e, HM_ENOMEM, "pod %s/%s: out of memory", h->name_space, h->name);
-	n->shares = (struct card_share *)((char *)(n + 1) + l.labels);
+	}
+	n->shares = (struct card_share *)(n + 1);
 	n->asks = (struct card_ask *)((char *)n->shares + l.shares);
 	n->kinds = (enum ask_kind *)((char *)n->asks + l.asks);
 	at = (char *)n->kinds + l.kinds;
 	n->texts = at;
-	if (l.labels > 0)
-		n->labels = pod_labels_init(n + 1, h->labels);
 	n->uid = put_text(&at, h->uid);
 	n->name = put_text(&at, h->name);
 	n->state = h->state;
@@ -145,6 +145,9 @@ int holding_new(const struct hold *h, struct holding **out, struct hm_err *e)
 
 void holding_free(struct holding *h)
 {
+	if (h == NULL)
+		return;
+	free(h->labels);
 	free(h);
 }
 

@@ -58,7 +58,7 @@ struct hold {
 
 struct node_book;
 
-/* One block of memory. Others only read it. */
+/* Others only read it. */
 struct holding {
 	struct link of_node;     /* node_book's list */
 	struct link of_reserved; /* cluster's, while HOLD_RESERVED */
@@ -79,7 +79,7 @@ struct holding {
 	enum ask_kind *kinds;  /* of containers, up to the last that is no app container */
 	struct card_ask *asks; /* of each container; only where unreadable */
 	const char *texts;
-	struct pod_labels *labels; /* NULL: none */
+	struct pod_labels *labels; /* owned; NULL: none */
 };
 
 enum { HOLDING_MAX_SHARES = 4096 }; /* a text of the size that annotations may have names four times that */

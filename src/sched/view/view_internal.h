@@ -11,8 +11,9 @@
 
 /* Of a pod that holds something. */
 struct pod_row {
-	uint64_t print; /* of all that pod_hold_read took from it; 0: it is to be read again */
-	bool doubted;   /* an event was told */
+	uint64_t print;  /* of all that pod_hold_read took from it; 0: it is to be read again */
+	uint64_t beside; /* of what changes without touching that (cluster_amend) */
+	bool doubted;    /* an event was told */
 };
 
 struct node_row {

@@ -3,30 +3,38 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "contract/hami.h"
+#include "sched/view/budget_read.h"
 #include "sched/view/host_read.h"
 #include "sched/view/view_internal.h"
 
 /* Pods that ended hold nothing: not listed, and told as deleted when they do. */
 static const char selector[] = "status.phase!=Succeeded,status.phase!=Failed";
 
-/* All that pod_hold_read takes from it but its containers, which never change. To verify a signature costs more than
- * all else, and a pod's status changes often. */
+/* All that pod_hold_read takes from it but its containers, which never change, and what print_beside is of. To verify a
+ * signature costs more than all else, and a pod's status changes often. */
 static uint64_t print_of(const struct cJSON *pod)
 {
 	static const char *const keys[] = { HAMI_POD_NODE, HAMI_POD_TIME, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
 					    HAMI_POD_SIGNATURE };
 	uint64_t print = print_mix(PRINT_BEGIN, pod_node(pod));
-	const struct cJSON *label;
 
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
 		print = print_mix(print, pod_annotation(pod, keys[i]));
-	print = print_mix(print, pod_is_terminating(pod) ? "terminating" : "");
+	return print | 1; /* 0: what is not known yet */
+}
+
+/* Of what no signature is for: who believes a pod need not ask again, as the key may have been taken away since. */
+static uint64_t print_beside(const struct cJSON *pod)
+{
+	uint64_t print = print_mix(PRINT_BEGIN, pod_is_terminating(pod) ? "terminating" : "");
+	const struct cJSON *label;
+
 	cJSON_ArrayForEach(label, pod_member(pod_member(pod, "metadata"), "labels"))
 	{
 		print = print_mix(print, label->string);
 		print = print_mix(print, cJSON_GetStringValue(label));
 	}
-	return print | 1; /* 0: what is not known yet */
+	return print;
 }
 
 /* ---- what it holds */
@@ -116,8 +124,25 @@ static int take_hold(struct view *v, const struct kube_object *o, struct pod_row
 	if (err < 0)
 		return err;
 	row->print = print;
+	row->beside = print_beside(o->tree);
 	if (pod_is_told(o->tree) || cluster_node(v->config.cluster, h.hold.node) != NULL)
 		doubt(v, row, o->uid, &h.doubt);
+	return 0;
+}
+
+static int take_beside(struct view *v, const struct kube_object *o, struct pod_row *row, struct hm_err *e)
+{
+	uint64_t print = print_beside(o->tree);
+	hm_auto_str labels = { 0 };
+
+	if (print == row->beside)
+		return 0;
+	pod_labels_read(o->tree, &labels);
+	if (str_failed(&labels))
+		return hm_err_set(e, HM_ENOMEM, "%s: out of memory", o->key);
+	if (cluster_amend(v->config.cluster, o->uid, pod_is_terminating(o->tree), str_text(&labels), e) < 0)
+		return -HM_ENOMEM;
+	row->beside = print;
 	return 0;
 }
 
@@ -137,10 +162,14 @@ static void take_pod(struct view *v, const struct kube_object *o)
 		view_missed(v, VIEW_PODS, o->key);
 		return;
 	}
+	row = map_get(v->pods, o->uid);
+	if (row != NULL && take_beside(v, o, row, &e) < 0) {
+		view_missed(v, VIEW_PODS, o->key);
+		return;
+	}
 	if (!pod_is_told(o->tree) && (!pod_runs(o->tree) || cluster_find(v->config.cluster, o->uid) != NULL))
 		return;
 	print = print_of(o->tree);
-	row = map_get(v->pods, o->uid);
 	if ((row == NULL || row->print != print) && take_hold(v, o, row, print, &e) < 0)
 		view_missed(v, VIEW_PODS, o->key);
 }

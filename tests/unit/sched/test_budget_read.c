@@ -18,15 +18,13 @@ static bool is_under(const struct budget_read *read, const char *pod)
 	hm_auto(cJSON) *tree = json_of(pod);
 	hm_auto(budgets) *b = budgets_new();
 	hm_auto_str text = { 0 };
-	size_t n;
-	void *block hm_auto_heap = NULL;
+	struct pod_labels *labels hm_auto_heap = NULL;
 
 	pod_labels_read(tree, &text);
-	n = pod_labels_bytes(str_text(&text));
-	block = n > 0 ? calloc(1, n) : NULL;
+	assert_int_equal(pod_labels_new(str_text(&text), &labels), 0);
 	assert_int_equal(budgets_set(b, "ns", "b", &read->terms, NULL), 0);
 	budgets_begin(b);
-	return budgets_take(b, "ns", "p", n > 0 ? pod_labels_init(block, str_text(&text)) : NULL);
+	return budgets_take(b, "ns", "p", labels);
 }
 
 static void who_is_under_a_budget(void **state)

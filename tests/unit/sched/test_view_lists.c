@@ -297,6 +297,38 @@ static void budgets_and_labels(void **state)
 	end();
 }
 
+/* The labels of a pod that holds. */
+static void a_label_that_memory_was_short_for(void **state)
+{
+	static const char pod[] =
+		"{'metadata':{'name':'p','namespace':'ns','uid':'up','resourceVersion':'99','labels':{'app':'web'},"
+		"'annotations':{'hami.io/vgpu-node':'n1','hami.io/vgpu-devices-allocated':'" TEXT "'}},'spec':{"
+		"'nodeName':'n1'},'status':{'phase':'Running'}}";
+	hm_auto(cJSON) *tree = json_of(pod);
+	bool hit = true;
+	size_t nth;
+
+	(void)state;
+	for (nth = 1; hit; nth++) {
+		begin();
+		sync_all();
+		tell_pod("n1", TEXT, "", "Running", false);
+		tell_budget(BUDGET(0, OF_WEB), false);
+		assert_false(violates());
+		fake_watch_of(PODS);
+		hit = sweep_once(tell_tree, tree, nth);
+		assert_int_equal(violates(), !hit);
+		assert_int_equal(view_barred(w.view) != NULL, hit);
+		if (hit) {
+			assert_true(fast_until(fake_loop, relisted, NULL));
+			(void)tell_tree(tree);
+			assert_true(violates());
+		}
+		end();
+	}
+	assert_in_range(nth, 3, 100);
+}
+
 /* Only evictions need them: pods are placed meanwhile. */
 static void a_budget_that_memory_was_short_for(void **state)
 {
@@ -333,6 +365,7 @@ int main(void)
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
 		cmocka_unit_test(budgets_and_labels),
+		cmocka_unit_test(a_label_that_memory_was_short_for),
 		cmocka_unit_test(a_budget_that_memory_was_short_for),
 	};
 	log_set_sink(fast_keep_line, NULL);

@@ -8,9 +8,10 @@
 #include "unit/hami/signed_placement.h"
 #include "view_world.h"
 
-#define SIGNED(uid, version, memory, signature)                                                                        \
-	"{'metadata':{'name':'p','namespace':'ns','uid':'" uid "','resourceVersion':'" version                         \
-	"','labels':{'app':'web'},'annotations':{'hami.io/vgpu-node':'node-1','hami.io/"                               \
+#define SIGNED(uid, version, memory, signature) SIGNED_WITH(uid, version, memory, signature, "'labels':{'app':'web'}")
+#define SIGNED_WITH(uid, version, memory, signature, meta)                                                             \
+	"{'metadata':{'name':'p','namespace':'ns','uid':'" uid "','resourceVersion':'" version "'," meta               \
+	",'annotations':{'hami.io/vgpu-node':'node-1','hami.io/"                                                       \
 	"vgpu-devices-allocated':'GPU-a,NVIDIA," memory                                                                \
 	",30:;','hami.io/vgpu-time':'1787293239','hami.io/vgpu-signature':'v1.2026-11." signature                      \
 	"'}},'spec':{'nodeName':'node-1','priority':1000,'containers':[{'name':'c'," ASKS                              \
@@ -45,6 +46,46 @@ static void keys_that_come_later_are_asked(void **state)
 	/* Nobody is doubted: nothing is asked. */
 	view_keys_changed(w.view);
 	assert_int_equal(w.relists, 1);
+	end();
+}
+
+/* Its key is taken away: it is believed all the same, whatever becomes of what nobody signed. */
+static void who_is_believed_is_not_asked_again(void **state)
+{
+	static const struct {
+		const char *pod, *labels;
+		enum hold_state state;
+	} steps[] = {
+		{ SIGNED_WITH(POD_UID, "10", "3000", PLAIN_BY_1, "'labels':{'app':'db'}"), "app=db\n", HOLD_BOUND },
+		{ SIGNED_WITH(POD_UID, "11", "3000", PLAIN_BY_1, "'x':1"), "", HOLD_BOUND },
+		{ SIGNED_WITH(POD_UID, "12", "3000", PLAIN_BY_1, "'labels':{'a':'b'},'deletionTimestamp':'2026'"),
+		  "a=b\n", HOLD_TERMINATING },
+	};
+	hm_auto(signature_keys) *keys = NULL;
+
+	(void)state;
+	temp_write("2026-11", PRIVATE_1);
+	assert_int_equal(signature_keys_open(temp_path(""), &keys, NULL), 0);
+	begin_with(keys);
+	sync_all();
+	fake_watch_of(PODS);
+	fake_watch(SIGNED_POD("9", "3000"), false);
+	assert_int_equal(rename(temp_path("2026-11"), temp_path(".gone")), 0);
+	assert_int_equal(signature_keys_refresh(keys, NULL), 1);
+	view_keys_changed(w.view);
+	for (size_t i = 0; i < HM_COUNT(steps); i++) {
+		const struct holding *h;
+
+		fake_watch(steps[i].pod, false);
+		h = cluster_find(w.cluster, POD_UID);
+		assert_true(h != NULL && !h->unreadable && h->share_count == 1);
+		assert_int_equal(h->state, steps[i].state);
+		assert_string_equal(h->labels != NULL ? h->labels->text : "", steps[i].labels);
+	}
+	assert_int_equal(w.events, 0);
+	/* What it holds is another: now it matters. */
+	fake_watch(SIGNED_POD("13", "3001"), false);
+	assert_true(cluster_find(w.cluster, POD_UID)->unreadable);
 	end();
 }
 
@@ -205,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_children_a_turn_is_short),
 		cmocka_unit_test_setup_teardown(keys_that_come_later_are_asked, temp_setup, temp_teardown),
+		cmocka_unit_test_setup_teardown(who_is_believed_is_not_asked_again, temp_setup, temp_teardown),
 		cmocka_unit_test_setup_teardown(signatures_of_the_first_sync, temp_setup, temp_teardown),
 		cmocka_unit_test_setup_teardown(changes_while_signatures_are_checked, temp_setup, temp_teardown),
 	};
