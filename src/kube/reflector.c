@@ -93,6 +93,7 @@ static void then(struct kube_reflector *r, enum step step, uint64_t after_ms)
 static void good(struct kube_reflector *r)
 {
 	r->state.good = true;
+	r->state.refused = false;
 	r->state.good_at_ms = now_ms(r);
 	if (r->troubled)
 		log_info("the API server answers again", KV("path", r->of.path));
@@ -103,7 +104,7 @@ static void fail(struct kube_reflector *r, enum step next, uint32_t at_least_ms,
 {
 	uint32_t wait = kube_backoff_next(&r->backoff, kube_random());
 
-	r->state.good = false;
+	r->state.good = r->state.refused = false;
 	r->state.failures++;
 	r->state.last = *e;
 	log_v(3, "list or watch failed", KV("path", r->of.path), KV_ERR(e), KV_U64("again_ms", wait));
@@ -274,6 +275,11 @@ static bool is_behind(const struct kube_status *s)
 	return s->outcome == KUBE_GONE || (s->http == 504 && strcmp(s->reason, "Timeout") == 0);
 }
 
+static bool is_refusal(const struct kube_status *s)
+{
+	return s->outcome == KUBE_FORBIDDEN || s->outcome == KUBE_NOT_FOUND;
+}
+
 static void on_page_failed(struct kube_reflector *r, const struct kube_answer *a)
 {
 	bool too_large = a->err.code == HM_ELIMIT && (lists_cached(r) || r->page > 1);
@@ -289,6 +295,7 @@ static void on_page_failed(struct kube_reflector *r, const struct kube_answer *a
 		then(r, LIST, 0);
 	} else {
 		fail(r, LIST, a->retry_after_ms, &a->err);
+		r->state.refused = is_refusal(&a->status) && !r->state.synced;
 	}
 }
 

@@ -59,7 +59,9 @@ struct kube_reflector_state {
 	bool synced;
 	bool listing; /* a list is under way or comes next: what is told is in the order of its pages, not of writes */
 	bool good;    /* a list or watch is under way, or the last one ended well */
-	uint64_t good_at_ms;     /* when the server last said something of use; 0: never */
+	uint64_t good_at_ms; /* when the server last said something of use; 0: never */
+	/* No list has ended well yet, and the last was answered 403 or 404: it may not be listed, or is not there. */
+	bool refused;
 	uint64_t lists, watches; /* begun */
 	uint64_t events, failures;
 	size_t objects;

@@ -33,8 +33,9 @@ static struct {
 	struct kube_reflector_events events;
 } fake_reflectors[8];
 static size_t fake_reflector_count;
-static bool fake_lists;   /* the reflectors say that a list is under way */
-static bool fake_refuses; /* kube_client_call errs */
+static struct kube_reflector_state fake_state; /* of every reflector, but for `listing` */
+static bool fake_lists;                        /* the reflectors say that a list is under way */
+static bool fake_refuses;                      /* kube_client_call errs */
 static int fake_refusal = HM_ENOMEM;
 static uint32_t fake_retry_after_ms; /* of the answers that follow */
 
@@ -103,7 +104,8 @@ void __wrap_kube_reflector_free(struct kube_reflector *r)
 void __wrap_kube_reflector_state(const struct kube_reflector *r, struct kube_reflector_state *out)
 {
 	(void)r;
-	*out = (struct kube_reflector_state) { .listing = fake_lists };
+	*out = fake_state;
+	out->listing = fake_lists;
 }
 
 struct loop *__wrap_kube_client_loop(const struct kube_client *c)
@@ -120,6 +122,7 @@ static inline void fake_forget(void)
 		free(fake_requests[i].body);
 	memset(fake_requests, 0, sizeof fake_requests);
 	fake_count = 0;
+	fake_state = (struct kube_reflector_state) { 0 };
 	fake_lists = fake_refuses = false;
 	fake_refusal = HM_ENOMEM;
 	fake_retry_after_ms = 0;

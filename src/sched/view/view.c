@@ -38,14 +38,20 @@ bool view_is_synced(const struct view *v)
 	return v->told;
 }
 
+/* Of the kinds from this one to before that. */
+static const char *short_of(const struct view *v, enum view_kind from, enum view_kind to)
+{
+	for (size_t i = from; i < to; i++)
+		if (v->parts[i].missed || v->parts[i].again)
+			return "the scheduler's memory was short: it lists the cluster anew";
+	return NULL;
+}
+
 const char *view_barred(const struct view *v)
 {
 	if (!v->told)
 		return "the scheduler does not know the cluster yet";
-	for (size_t i = 0; i < VIEW_NEEDED; i++)
-		if (v->parts[i].missed || v->parts[i].again)
-			return "the scheduler's memory was short: it lists the cluster anew";
-	return NULL;
+	return short_of(v, 0, VIEW_NEEDED);
 }
 
 const char *view_budgets_barred(const struct view *v)
@@ -53,7 +59,9 @@ const char *view_budgets_barred(const struct view *v)
 	struct kube_reflector_state state;
 
 	kube_reflector_state(v->parts[VIEW_BUDGETS].list, &state);
-	return state.synced || state.failures > 0 ? NULL : "the scheduler does not know the disruption budgets yet";
+	if (!state.synced && !state.refused)
+		return "the scheduler does not know the disruption budgets yet";
+	return short_of(v, VIEW_BUDGETS, VIEW_KINDS);
 }
 
 /* ---- what could not be taken */

@@ -7,8 +7,8 @@
  *                     pod that is bound holds until it is gone or has ended, whatever becomes of its annotations; the
  *                     same if they are gone when we begin and it runs
  *     ResourceQuota   spec.hard's limits.<memory> and limits.<cores>
- *     PodDisruptionBudget   budget_read.h; nothing but an eviction waits for them, and where they may not be read there
- * are none
+ *     PodDisruptionBudget   budget_read.h; nothing but an eviction waits for them, and where they may not be read
+ * (403), or are not there (404), there are none
  *
  * Promises (HOLD_RESERVED, HOLD_BINDING) are others' to make and take back; but a pod that is gone holds nothing. */
 #ifndef HM_SCHED_VIEW_VIEW_H
@@ -52,7 +52,7 @@ HM_DEFINE_AUTO(view, view_free);
 bool view_is_synced(const struct view *v);
 /* NULL: what is known is good to place pods by; else why not. Not what leads or writes elsewhere: only this view. */
 const char *view_barred(const struct view *v);
-/* NULL: all budgets are known, or cannot be; else the same of choosing whom to evict. */
+/* NULL: all budgets are known, or may not be; else the same of choosing whom to evict. */
 const char *view_budgets_barred(const struct view *v);
 
 /* pod_trust's keys are others now: pods that were doubted are looked at once more, soon. */

@@ -16,7 +16,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 
 	if (r > 0)
 		r = budgets_set(budgets_of(v), o->name_space, o->name, &b.terms, &e);
-	else
+	else if (r != -HM_ENOMEM)
 		budgets_remove(budgets_of(v), o->name_space, o->name);
 	if (r == -HM_ENOMEM)
 		view_missed(v, VIEW_BUDGETS, o->key);

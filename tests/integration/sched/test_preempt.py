@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from api_server import status
+from api_server import reset, status
 from sched_peer import gpu, held_until, pod, wait_until
 
 
@@ -115,10 +115,26 @@ def test_pods_are_placed_before_budgets_are_known(scheduler, cluster):
     wait_until("the budgets", 30, lambda: ask(scheduler, urgent_pod(), {"n1": []})[0] == 200)
 
 
-def test_without_the_right_to_read_budgets(scheduler, cluster):
+@pytest.mark.parametrize("action", [status(500), status(503), reset])
+def test_budgets_that_cannot_be_listed_yet(scheduler, cluster, action):
+    """They may protect somebody: that is no reason to do without."""
     cluster.node("n1")
     cluster.runs("batch", "n1", 30000, priority=-10)
-    cluster.api.fault(status(403), times=1000, when=of_budgets)
+    gate = threading.Event()
+    cluster.api.fault(action, times=3, when=of_budgets)
+    cluster.api.fault(held_until(gate), when=of_budgets)
+    scheduler.start(f"--kubeconfig={cluster.kubeconfig}").wait_ready()
+    wait_until("a failure", 30, lambda: scheduler.metric("hami_scheduler_watch_failures_total") >= 1)
+    assert ask(scheduler, urgent_pod(), {"n1": []}) == (503, b"the scheduler does not know the disruption budgets yet\n")
+    gate.set()
+    wait_until("the budgets", 30, lambda: ask(scheduler, urgent_pod(), {"n1": []})[0] == 200)
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_without_the_right_to_read_budgets(scheduler, cluster, code):
+    cluster.node("n1")
+    cluster.runs("batch", "n1", 30000, priority=-10)
+    cluster.api.fault(status(code), times=1000, when=of_budgets)
     scheduler.start(f"--kubeconfig={cluster.kubeconfig}").wait_ready()
     wait_until("an answer", 30, lambda: ask(scheduler, urgent_pod(), {"n1": []})[0] == 200)
     assert answered(scheduler, urgent_pod(), {"n1": []}) == {"n1": (["uid-batch"], 0)}

@@ -329,25 +329,50 @@ static void a_label_that_memory_was_short_for(void **state)
 	assert_in_range(nth, 3, 100);
 }
 
-/* Only evictions need them: pods are placed meanwhile. */
+/* Whatever else goes wrong with the first list: they may come yet. */
+static void budgets_are_waited_for_unless_refused(void **state)
+{
+	(void)state;
+	begin();
+	sync_all();
+	assert_non_null(view_budgets_barred(w.view));
+	fake_state.failures = 3;
+	assert_string_equal(view_budgets_barred(w.view), "the scheduler does not know the disruption budgets yet");
+	fake_state.refused = true;
+	assert_null(view_budgets_barred(w.view));
+	fake_state.refused = false;
+	fake_state.synced = true;
+	assert_null(view_budgets_barred(w.view));
+	end();
+}
+
+/* Only evictions need them: pods are placed meanwhile. What was known before is known still. */
 static void a_budget_that_memory_was_short_for(void **state)
 {
-	hm_auto(cJSON) *tree = json_of(BUDGET(0, OF_WEB));
+	hm_auto(cJSON) *tree = json_of(BUDGET(1, "{'matchLabels':{'app':'web','more':'x'}}"));
 	bool hit = true;
 
 	(void)state;
 	for (size_t nth = 1; hit; nth++) {
 		begin();
 		sync_all();
+		fake_state.synced = true;
 		tell_pod("n1", TEXT, ",'labels':{'app':'web'}", "Running", false);
+		tell_budget(BUDGET(0, OF_WEB), false);
 		fake_watch_of(BUDGETS);
 		hit = sweep_once(tell_tree, tree, nth);
 		assert_null(view_barred(w.view));
+		assert_int_equal(violates(), hit);
+		assert_int_equal(view_budgets_barred(w.view) != NULL, hit);
 		if (hit) {
 			assert_true(fast_until(fake_loop, relisted, NULL));
+			assert_non_null(view_budgets_barred(w.view));
+			fake_watch_of(BUDGETS);
 			(void)tell_tree(tree);
+			fake_reflector.listed(fake_reflector.arg);
+			assert_null(view_budgets_barred(w.view));
 		}
-		assert_true(violates());
+		assert_false(violates());
 		end();
 		assert_true(nth < 100);
 	}
@@ -365,6 +390,7 @@ int main(void)
 		cmocka_unit_test(what_memory_was_short_for_is_told_again),
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
 		cmocka_unit_test(budgets_and_labels),
+		cmocka_unit_test(budgets_are_waited_for_unless_refused),
 		cmocka_unit_test(a_label_that_memory_was_short_for),
 		cmocka_unit_test(a_budget_that_memory_was_short_for),
 	};
