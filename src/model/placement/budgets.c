@@ -256,13 +256,15 @@ static void look(struct budgets *b, const struct space *s, struct pod_labels *l)
 
 /* ---- evictions */
 
-static bool is_named(const char *names, const char *pod)
+static bool is_named(const char *names, const char *pod, uint64_t *work)
 {
 	size_t n = strlen(pod);
 
-	for (; names != NULL && *names != '\0'; names = strchr(names, '\n') + 1)
+	for (; names != NULL && *names != '\0'; names = strchr(names, '\n') + 1) {
+		++*work;
 		if (strncmp(names, pod, n) == 0 && names[n] == '\n')
 			return true;
+	}
 	return false;
 }
 
@@ -283,7 +285,7 @@ bool budgets_take(struct budgets *b, const char *name_space, const char *pod, st
 	for (uint32_t i = 0; i < labels->count; i++) {
 		struct budget *it = labels->over[i];
 
-		if (is_named(it->disrupted, pod))
+		if (is_named(it->disrupted, pod, &b->work))
 			continue;
 		if (it->round != b->round)
 			it->left = it->allowed;

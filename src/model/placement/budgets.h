@@ -70,8 +70,9 @@ int pod_labels_new(const char *text, struct pod_labels **out) HM_MUST_USE;
 void budgets_begin(struct budgets *b);
 /* The pod goes, too: is that more than a budget allows? labels NULL: no. */
 bool budgets_take(struct budgets *b, const char *name_space, const char *pod, struct pod_labels *labels);
-/* Labels and values compared since it was made: some 10 ns each. A call of budgets_take adds BUDGETS_MAX_WORDS *
- * POD_LABELS_MAX at most, and nothing where pod and budgets are as they were. */
+/* Labels, values and names compared since it was made: some 10 ns each. A call of budgets_take adds BUDGETS_MAX_WORDS *
+ * POD_LABELS_MAX at most, which is left out where pod and budgets are as they were, and BUDGETS_OF_A_POD times the
+ * names of a budget's disrupted pods. */
 uint64_t budgets_work(const struct budgets *b);
 
 #endif

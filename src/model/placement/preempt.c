@@ -144,6 +144,11 @@ static void sort_victims(struct preempt *p, int (*order)(const void *a, const vo
 		qsort(&p->lifted[p->going], p->count - p->going, sizeof p->lifted[0], order);
 }
 
+static bool takes_too_long(const struct preempt *p)
+{
+	return p->tries >= MOST_TRIES || budgets_work(cluster_budgets(p->cluster)) - p->work > MOST_WORK;
+}
+
 static bool take_budget(struct preempt *p, struct preempt_victim *v)
 {
 	struct budgets *budgets = cluster_budgets(p->cluster);
@@ -201,7 +206,7 @@ int preempt_node(struct preempt *p, const char *node, const char *const *going, 
 	int fit;
 
 	*count = 0;
-	if (n == NULL || p->tries >= MOST_TRIES)
+	if (n == NULL || takes_too_long(p))
 		return 0;
 	fit = lift_all(p, b, going, going_count, e);
 	if (fit < 0)

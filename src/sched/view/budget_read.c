@@ -99,7 +99,8 @@ static void add_disrupted(struct budget_read *b, const struct cJSON *pods)
 	{
 		if (it->string == NULL || strchr(it->string, '\n') != NULL || left-- == 0)
 			return;
-		str_addf(&b->disrupted, "%s\n", it->string);
+		if (strlen(it->string) <= POD_NAME_MAX_BYTES)
+			str_addf(&b->disrupted, "%s\n", it->string);
 	}
 }
 

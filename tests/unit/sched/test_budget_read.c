@@ -178,6 +178,21 @@ static void bounds(void **state)
 	}
 	(void)state;
 	{
+		hm_auto(cJSON) *tree = json_of(STATUS("{'disruptedPods':{}}")), *pods = cJSON_CreateObject();
+		hm_auto_budget_read b = { 0 };
+		char name[255] = "";
+
+		memset(name, 'p', 254);
+		cJSON_AddTrueToObject(pods, name);
+		name[253] = '\0';
+		cJSON_AddTrueToObject(pods, name);
+		assert_int_equal(
+			cJSON_ReplaceItemInObject(cJSON_GetObjectItem(tree, "status"), "disruptedPods", HM_STEAL(pods)),
+			1);
+		assert_int_equal(budget_read(tree, &b, NULL), 1);
+		assert_int_equal(b.disrupted.n, 254);
+	}
+	{
 		hm_auto(cJSON) *tree = json_of("{'metadata':{}}");
 		hm_auto_str text = { 0 };
 

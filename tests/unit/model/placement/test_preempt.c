@@ -340,7 +340,7 @@ static void budgets_are_violated_last(void **state)
  * of them. */
 static void budgets_take_no_longer(void **state)
 {
-	enum { NODES = 30, BUDGETS = 2000 };
+	enum { NODES = 40, BUDGETS = 2000, WORK = 2000000, A_CALL = BUDGETS_MAX_WORDS * POD_LABELS_MAX };
 	hm_auto(cluster) *c = cluster_new(1);
 	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 40000 };
 	struct pod_ask ask = {
@@ -371,15 +371,74 @@ static void budgets_take_no_longer(void **state)
 				 0);
 	}
 	for (int turn = 0; turn < 3; turn++) {
+		uint64_t work = budgets_work(cluster_budgets(c));
+
 		assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
 		for (int i = 0; i < NODES; i++) {
 			snprintf(name, sizeof name, "n%d", i);
 			helped[turn] += (size_t)preempt_node(p, name, NULL, 0, &victims, &n, &e);
 		}
+		assert_in_range(budgets_work(cluster_budgets(c)) - work, 0, WORK + A_CALL);
 	}
 	assert_in_range(helped[0], 5, NODES - 1);
 	assert_true(helped[1] > helped[0]);
 	assert_int_equal(helped[2], NODES);
+}
+
+/* Budgets that name as many as may be: no request forgets that it has looked at them. */
+static void disrupted_names_take_no_longer(void **state)
+{
+	enum { NODES = 40, PODS = 80, NAMES = 100, WORK = 2000000, A_CALL = BUDGETS_OF_A_POD * NAMES };
+	hm_auto(cluster) *c = cluster_new(1);
+	struct card_ask container = { .kind = ASK_APP, .count = 1, .memory_mib = 40000 };
+	struct pod_ask ask = {
+		.uid = "a", .name_space = "ns", .name = "a", .containers = &container, .count = 1, .priority = 9
+	};
+	hm_auto(preempt) *p = preempt_new();
+	hm_auto_str names = { 0 };
+	const struct preempt_victim *victims;
+	size_t n, helped = 0;
+	uint64_t work;
+	struct hm_err e;
+
+	(void)state;
+	for (int i = 0; i < NAMES; i++)
+		str_addf(&names, "gone-%d\n", i);
+	for (int i = 0; i < BUDGETS_OF_A_POD; i++) {
+		hm_auto_str selector = { 0 };
+		char name[16];
+
+		snprintf(name, sizeof name, "b%d", i);
+		budget_add_demand(&selector, BUDGET_EXISTS, "app");
+		assert_int_equal(budgets_set(cluster_budgets(c), "other", name,
+					     &(struct budget_terms) { &selector, 0, str_text(&names) }, NULL),
+				 0);
+	}
+	for (int i = 0; i < NODES; i++) {
+		char node[16], uid[32], uuid[32];
+
+		snprintf(node, sizeof node, "n%d", i);
+		snprintf(uuid, sizeof uuid, "n%d-0", i);
+		put_node(c, &(struct made_node) { node, 1, PODS, 40000, 100, NULL });
+		for (int k = 0; k < PODS; k++) {
+			snprintf(uid, sizeof uid, "%d-%d", i, k);
+			assert_int_equal(put_under(c, node, &(struct held) { uid, uuid, 1, 500, 0, HOLD_BOUND, NULL },
+						   "app=web\n", &e),
+					 0);
+		}
+	}
+	work = budgets_work(cluster_budgets(c));
+	assert_int_equal(preempt_read(p, c, &ask, "spread", &e), 0);
+	for (int i = 0; i < NODES; i++) {
+		char node[16];
+
+		snprintf(node, sizeof node, "n%d", i);
+		helped += (size_t)preempt_node(p, node, NULL, 0, &victims, &n, &e);
+	}
+	work = budgets_work(cluster_budgets(c)) - work;
+	assert_in_range(work, WORK, WORK + A_CALL);
+	/* A node's pods are counted twice. */
+	assert_in_range(helped, WORK / (2 * PODS * A_CALL) - 1, WORK / (2 * PODS * A_CALL));
 }
 
 /* Too many nodes full of pods: in the end no more are looked at. */
@@ -460,6 +519,7 @@ int main(void)
 		cmocka_unit_test(a_quota_is_freed_as_well),
 		cmocka_unit_test(budgets_are_violated_last),
 		cmocka_unit_test(budgets_take_no_longer),
+		cmocka_unit_test(disrupted_names_take_no_longer),
 		cmocka_unit_test(not_for_ever),
 		cmocka_unit_test(memory_runs_out),
 	};
