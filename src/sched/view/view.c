@@ -219,6 +219,7 @@ void view_free(struct view *v)
 		kube_reflector_free(v->parts[i].list);
 	view_pods_end(v);
 	view_nodes_end(v);
+	view_budgets_end(v);
 	if (v->fence_limit != NULL)
 		forget_fence(v);
 	loop_timer_free(v->fence_limit);

@@ -7,6 +7,15 @@ static struct budgets *budgets_of(const struct view *v)
 	return cluster_budgets(v->config.cluster);
 }
 
+/* Its status changes often. Where memory is short it is told of again. */
+static void warn_once(struct view *v, const struct kube_object *o, const struct hm_err *why)
+{
+	void *told;
+
+	if (map_put(v->no_budgets, o->uid, v, &told) < 0 || told == NULL)
+		log_warn("a disruption budget counts for nobody", KV("budget", o->key), KV_ERR(why));
+}
+
 static void on_changed(void *arg, const struct kube_object *o)
 {
 	struct view *v = arg;
@@ -21,12 +30,17 @@ static void on_changed(void *arg, const struct kube_object *o)
 	if (r == -HM_ENOMEM)
 		view_missed(v, VIEW_BUDGETS, o->key);
 	else if (r < 0)
-		log_v(2, "a disruption budget counts for nobody", KV("budget", o->key), KV_ERR(&e));
+		warn_once(v, o, &e);
+	else
+		map_remove(v->no_budgets, o->uid);
 }
 
 static void on_deleted(void *arg, const struct kube_object *o)
 {
-	budgets_remove(budgets_of(arg), o->name_space, o->name);
+	struct view *v = arg;
+
+	budgets_remove(budgets_of(v), o->name_space, o->name);
+	map_remove(v->no_budgets, o->uid);
 }
 
 static void on_listed(void *arg)
@@ -42,5 +56,13 @@ int view_budgets_begin(struct view *v, struct hm_err *e)
 	const struct kube_reflector_options options = { .path = "/apis/policy/v1/poddisruptionbudgets",
 							.page = v->config.page };
 
+	v->no_budgets = map_new();
+	if (v->no_budgets == NULL)
+		return hm_err_set(e, HM_ENOMEM, "view: out of memory");
 	return kube_reflector_new(v->config.client, &options, &events, &v->parts[VIEW_BUDGETS].list, e);
+}
+
+void view_budgets_end(struct view *v)
+{
+	map_free(v->no_budgets);
 }

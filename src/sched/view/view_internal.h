@@ -37,6 +37,7 @@ struct view {
 	struct view_part parts[VIEW_KINDS];
 	struct map *pods;           /* by UID, struct pod_row */
 	struct map *nodes;          /* by name, struct node_row */
+	struct map *no_budgets;     /* by UID: those that count for nobody, once told in the log */
 	struct view_verify *verify; /* NULL: there are no keys */
 	bool told;
 	char *memory_limit, *cores_limit; /* "limits.nvidia.com/gpumem"; NULL: no such resource */
@@ -69,5 +70,6 @@ void view_pods_end(struct view *v);
 struct quota_limits view_quota_limits(const struct cJSON *quota, const char *memory, const char *cores);
 int view_quotas_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
 int view_budgets_begin(struct view *v, struct hm_err *e) HM_MUST_USE;
+void view_budgets_end(struct view *v);
 
 #endif

@@ -329,6 +329,50 @@ static void a_label_that_memory_was_short_for(void **state)
 	assert_in_range(nth, 3, 100);
 }
 
+static unsigned told_of_budgets(void)
+{
+	static const char words[] = "a disruption budget counts for nobody budget=ns/b err=\"selector: ";
+	unsigned n = 0;
+
+	for (const char *at = fast_log; (at = strstr(at, words)) != NULL; at++)
+		n++;
+	return n;
+}
+
+/* Once, however often its status changes; again where it was mended, or another one has its name. */
+static void a_budget_that_is_ignored_is_told_of(void **state)
+{
+	hm_auto_str large = { 0 };
+	static const char bad[] = BUDGET(0, "{'matchExpressions':[{}]}"), good[] = BUDGET(0, OF_WEB);
+
+	(void)state;
+	for (int i = 0; i <= BUDGET_MAX_WORDS / 2; i++)
+		str_addf(&large, "%s'k%d':'v'", i > 0 ? "," : "", i);
+	for (int i = 0; i < 2; i++) {
+		hm_auto_str text = { 0 };
+
+		if (i == 0)
+			str_addf(&text, BUDGET(0, "{'matchLabels':{%s}}"), str_text(&large));
+		else
+			str_add(&text, bad);
+		begin();
+		sync_all();
+		fast_log_bytes = 0;
+		fast_log[0] = '\0';
+		tell_budget(str_text(&text), false);
+		assert_int_equal(told_of_budgets(), 1);
+		tell_budget(str_text(&text), false);
+		assert_int_equal(told_of_budgets(), 1);
+		tell_budget(good, false);
+		tell_budget(str_text(&text), false);
+		assert_int_equal(told_of_budgets(), 2);
+		tell_budget(str_text(&text), true);
+		tell_budget(str_text(&text), false);
+		assert_int_equal(told_of_budgets(), 3);
+		end();
+	}
+}
+
 /* Whatever else goes wrong with the first list: they may come yet. */
 static void budgets_are_waited_for_unless_refused(void **state)
 {
@@ -391,6 +435,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_runs_holds_whatever_it_says),
 		cmocka_unit_test(budgets_and_labels),
 		cmocka_unit_test(budgets_are_waited_for_unless_refused),
+		cmocka_unit_test(a_budget_that_is_ignored_is_told_of),
 		cmocka_unit_test(a_label_that_memory_was_short_for),
 		cmocka_unit_test(a_budget_that_memory_was_short_for),
 	};
