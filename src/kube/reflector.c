@@ -146,6 +146,11 @@ static void list_anew(struct kube_reflector *r, const struct hm_err *e)
 	then(r, LIST, 0);
 }
 
+static uint32_t longest_wait(const struct kube_reflector *r)
+{
+	return r->options.backoff_max_ms / 2 + kube_random() % (r->options.backoff_max_ms / 2 + 1);
+}
+
 /* We may list and not watch (HAMi's role for Nodes). A watch is tried after each list, in case that changes. */
 static void list_instead(struct kube_reflector *r, const struct hm_err *e)
 {
@@ -153,7 +158,18 @@ static void list_instead(struct kube_reflector *r, const struct hm_err *e)
 		log_warn("watching is not allowed; listing again and again instead", KV("path", r->of.path), KV_ERR(e));
 	r->lists_only = true;
 	start_over(r);
-	then(r, LIST, r->options.backoff_max_ms / 2 + kube_random() % (r->options.backoff_max_ms / 2 + 1));
+	then(r, LIST, longest_wait(r));
+}
+
+static void go_without(struct kube_reflector *r, const struct hm_err *e)
+{
+	if (!r->state.refused)
+		log_warn("it cannot be listed; going on without", KV("path", r->of.path), KV_ERR(e));
+	r->state.refused = true;
+	r->state.good = false;
+	r->state.last = *e;
+	start_over(r);
+	then(r, LIST, longest_wait(r));
 }
 
 /* --- objects --- */
@@ -293,9 +309,10 @@ static void on_page_failed(struct kube_reflector *r, const struct kube_answer *a
 		list_anew(r, &a->err);
 	} else if (too_large) {
 		then(r, LIST, 0);
+	} else if (is_refusal(&a->status) && r->options.optional && !r->state.synced) {
+		go_without(r, &a->err);
 	} else {
 		fail(r, LIST, a->retry_after_ms, &a->err);
-		r->state.refused = is_refusal(&a->status) && !r->state.synced;
 	}
 }
 

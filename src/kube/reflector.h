@@ -11,6 +11,9 @@
  * an object too large: LIST. 403, watching is not allowed: LIST after half of backoff_max_ms to all of it, again and
  * again.
  *
+ * OPTIONAL: 403 or 404 before any list has ended well (it may not be listed, or is not there) is no failure: LIST after
+ * half of backoff_max_ms to all of it, again and again.
+ *
  * BACKOFF: before what follows a failure, doubling with jitter, at least the server's Retry-After. Over at the first
  * event of a watch. */
 #ifndef HM_KUBE_REFLECTOR_H
@@ -34,6 +37,7 @@ struct kube_reflector_options {
 	const char *label_selector;
 	unsigned page;           /* 500 objects */
 	bool cached;             /* for few objects by a selector: from etcd each such list reads all there are */
+	bool optional;           /* we can do without */
 	uint32_t watch_s;        /* 300; the server is asked to end the watch after that, or up to twice as long */
 	uint32_t stall_ms;       /* 150,000; bookmarks come about once a minute */
 	uint32_t backoff_ms;     /* 500 */
@@ -59,9 +63,8 @@ struct kube_reflector_state {
 	bool synced;
 	bool listing; /* a list is under way or comes next: what is told is in the order of its pages, not of writes */
 	bool good;    /* a list or watch is under way, or the last one ended well */
-	uint64_t good_at_ms; /* when the server last said something of use; 0: never */
-	/* No list has ended well yet, and the last was answered 403 or 404: it may not be listed, or is not there. */
-	bool refused;
+	uint64_t good_at_ms;     /* when the server last said something of use; 0: never */
+	bool refused;            /* OPTIONAL: the last list was refused, and none has ended well yet */
 	uint64_t lists, watches; /* begun */
 	uint64_t events, failures;
 	size_t objects;

@@ -37,6 +37,16 @@ static void add_decisions(const struct metrics_sources *s, struct str *out)
 		RESULTS({ "in-hand", binds.in_hand }, { "waiting", binds.waiting }, { "in-doubt", binds.in_doubt }));
 }
 
+static void add_silent(const struct view_stats *view, struct str *out)
+{
+	const struct result silent[] = { { "nodes", view->silent_ms.nodes / 1000 },
+					 { "pods", view->silent_ms.pods / 1000 },
+					 { "quotas", view->silent_ms.quotas / 1000 },
+					 { "budgets", view->silent_ms.budgets / 1000 } };
+
+	add_results(out, METRIC_WATCH_SILENT, "object", silent, HM_COUNT(silent) - view->without_budgets);
+}
+
 static void add_view(const struct metrics_sources *s, struct str *out)
 {
 	struct view_stats view;
@@ -47,9 +57,7 @@ static void add_view(const struct metrics_sources *s, struct str *out)
 	prom_add(out, metrics_begin(out, METRIC_HOLDINGS), NULL, cluster_holding_count(s->cluster));
 	prom_add(out, metrics_begin(out, METRIC_DOUBTED), NULL, view.doubted);
 	prom_add(out, metrics_begin(out, METRIC_SIGNS), NULL, s->keys != NULL && signature_keys_can_sign(s->keys));
-	add_results(out, METRIC_WATCH_SILENT, "object",
-		    RESULTS({ "nodes", view.silent_ms.nodes / 1000 }, { "pods", view.silent_ms.pods / 1000 },
-			    { "quotas", view.silent_ms.quotas / 1000 }, { "budgets", view.silent_ms.budgets / 1000 }));
+	add_silent(&view, out);
 	prom_add(out, metrics_begin(out, METRIC_WATCH_FAILURES), NULL, view.failures);
 }
 

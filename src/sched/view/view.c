@@ -246,5 +246,7 @@ void view_stats(const struct view *v, struct view_stats *out)
 		*silent[i] = now_ms - HM_MAX(state.good_at_ms, v->began_ms);
 		if (i == VIEW_PODS)
 			out->pods_told = state.objects;
+		if (i == VIEW_BUDGETS)
+			out->without_budgets = state.refused;
 	}
 }

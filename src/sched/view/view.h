@@ -86,6 +86,7 @@ struct view_stats {
 	struct {
 		uint64_t nodes, pods, quotas, budgets;
 	} silent_ms;
+	bool without_budgets; /* they may not be read: that they are silent says nothing */
 };
 void view_stats(const struct view *v, struct view_stats *out);
 

@@ -54,6 +54,7 @@ int view_budgets_begin(struct view *v, struct hm_err *e)
 		.changed = on_changed, .deleted = on_deleted, .listed = on_listed, .arg = v
 	};
 	const struct kube_reflector_options options = { .path = "/apis/policy/v1/poddisruptionbudgets",
+							.optional = true,
 							.page = v->config.page };
 
 	v->no_budgets = map_new();

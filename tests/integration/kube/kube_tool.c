@@ -36,7 +36,7 @@ struct tool {
 	char **args;
 	int count;
 	uint64_t pending;
-	bool cached, once;
+	bool cached, optional, once;
 	bool quiet; /* only "synced" is told: for measuring */
 
 	const char *kubeconfig, *field, *label, *free_at;
@@ -239,6 +239,7 @@ static int do_watch(struct tool *t, struct hm_err *e)
 					    .label_selector = t->label,
 					    .page = (unsigned)t->page,
 					    .cached = t->cached,
+					    .optional = t->optional,
 					    .watch_s = (uint32_t)t->watch_s,
 					    .stall_ms = (uint32_t)t->stall_ms,
 					    .backoff_ms = (uint32_t)t->backoff_ms,
@@ -293,6 +294,7 @@ static void say_stats(const struct tool *t)
 		cJSON_AddNumberToObject(stats, "lists", (double)r.lists);
 		cJSON_AddNumberToObject(stats, "watches", (double)r.watches);
 		cJSON_AddNumberToObject(stats, "failures", (double)r.failures);
+		cJSON_AddBoolToObject(stats, "refused", r.refused);
 		cJSON_AddNumberToObject(stats, "objects", (double)r.objects);
 		cJSON_AddStringToObject(stats, "last", r.last.msg);
 	}
@@ -363,6 +365,7 @@ int main(int argc, char **argv)
 		{ "label", NULL, OPTION_TEXT, &t.label },
 		{ "free-at", NULL, OPTION_TEXT, &t.free_at },
 		{ "cached", NULL, OPTION_BOOL, &t.cached },
+		{ "optional", NULL, OPTION_BOOL, &t.optional },
 		{ "once", NULL, OPTION_BOOL, &t.once },
 		{ "quiet", NULL, OPTION_BOOL, &t.quiet },
 		{ "backoff-ms", NULL, OPTION_U64, &t.backoff_ms, 0, 100000 },

@@ -432,6 +432,31 @@ def test_forbidden_and_then_allowed(api, start):
     assert any("403 Forbidden" in x for x in tool.errors)
 
 
+@pytest.mark.parametrize("code", [403, 404])
+def test_an_optional_list_that_is_refused(pods, start, code):
+    """No failure, and asked for seldom; any other answer is one. Allowed at last, it is as any."""
+    pods.fault(status(code), times=1000, when=is_list)
+    slow = "--optional", "--backoff-ms=1", "--backoff-max-ms=1000"
+    stats = start(*slow, "--for-ms=2200", "watch", PODS, fast=False).end()
+    assert stats["refused"] and stats["failures"] == 0 and str(code) in stats["last"]
+    assert 2 <= stats["lists"] <= 5, "500 to 1000 ms each"
+    stats = start("--backoff-ms=1", "--backoff-max-ms=1000", "--for-ms=500", "watch", PODS, fast=False).end()
+    assert not stats["refused"] and stats["failures"] == stats["lists"] > 2, "for who needs it"
+    pods.faults.clear()
+    for answer in (status(code), status(500), status(code)):
+        pods.fault(answer, when=is_list)
+    tool = start("--optional", "watch", PODS)
+    tool.wait_told("synced")
+    watch_is_up(pods)
+    follows(pods, tool)
+    assert sum("going on without" in x for x in tool.errors) == 2
+    # Once it was known, all is as for others.
+    pods.fault(status(code), times=2, when=is_list)
+    tool.process.send_signal(signal.SIGUSR1)
+    wait_until("the list", 30, lambda: len(tool.told("listed")) == 2)
+    assert sum("going on without" in x for x in tool.errors) == 2
+
+
 def test_listing_where_watching_is_not_allowed(api, start):
     """HAMi's role for Nodes has get, list, update and patch."""
     api.put("pods", "default", "a")

@@ -138,6 +138,9 @@ def test_without_the_right_to_read_budgets(scheduler, cluster, code):
     scheduler.start(f"--kubeconfig={cluster.kubeconfig}").wait_ready()
     wait_until("an answer", 30, lambda: ask(scheduler, urgent_pod(), {"n1": []})[0] == 200)
     assert answered(scheduler, urgent_pod(), {"n1": []}) == {"n1": (["uid-batch"], 0)}
+    silent = 'hami_scheduler_watch_silent_seconds{object="budgets"}'
+    assert silent not in scheduler.metrics() and scheduler.metric("hami_scheduler_watch_silent_seconds", object="quotas") < 60
+    assert scheduler.metric("hami_scheduler_watch_failures_total") == 0
 
 
 def test_what_is_no_request(full):
