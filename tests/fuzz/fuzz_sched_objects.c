@@ -36,6 +36,9 @@ static void take_pod(struct cluster *c, const struct cJSON *tree)
 		h.hold.share_count = 0;
 		CHECK(cluster_hold(c, &h.hold, &e) == 0);
 	}
+	CHECK(cluster_amend(c, h.hold.uid, h.hold.state == HOLD_TERMINATING, NULL, &e) == 0);
+	CHECK(cluster_find(c, h.hold.uid)->labels == NULL);
+	CHECK(cluster_amend(c, h.hold.uid, h.hold.state == HOLD_TERMINATING, h.hold.labels, &e) == 0);
 }
 
 static void take_quota(struct cluster *c, const struct cJSON *tree)
