@@ -43,6 +43,7 @@ struct job {
 	struct kube_call *call;
 	struct lock_take *lock;
 	struct str lock_value; /* what we write on the node; "": nothing was */
+	struct str lock_doubt; /* of lock_request */
 	bool grouped;          /* the pod is one of a group */
 	uint64_t park_until_ms, look_ms;
 	struct loop_timer *again, *answer;

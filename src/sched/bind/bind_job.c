@@ -23,6 +23,7 @@ void job_free(struct job *j)
 	str_fini(&j->body);
 	str_fini(&j->devices);
 	str_fini(&j->lock_value);
+	str_fini(&j->lock_doubt);
 	free(j->name_space);
 	free(j->pod);
 	free(j->uid);
@@ -102,6 +103,7 @@ void job_fail(struct job *j, const char *why)
 					.name_space = j->name_space,
 					.pod = j->pod,
 					.value = str_text(&j->lock_value),
+					.doubt = &j->lock_doubt,
 					.done = on_given_back,
 					.arg = j };
 	struct hm_err e;

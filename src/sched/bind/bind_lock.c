@@ -145,6 +145,7 @@ static int begin(struct job *j, struct hm_err *e)
 		.pod = j->pod,
 		.seen = view_node(b->config.view, j->node),
 		.timeout_ms = b->config.lock_timeout_ms,
+		.doubt = &j->lock_doubt,
 		.done = on_locked,
 		.arg = j,
 	};

@@ -19,7 +19,8 @@ struct lock_take {
 	struct lock_request request; /* its texts are ours */
 	char *node, *name_space, *pod, *ours;
 	bool giving;
-	char *value; /* on the node; NULL: none */
+	bool settles; /* giving: the patch under way is to be done instead of the one in doubt */
+	char *value;  /* on the node; NULL: none */
 	char *uid, *version;
 	struct node_lock holder; /* who is asked for */
 	bool fresh;              /* the value is the API server's, not the watch's */
@@ -168,16 +169,27 @@ static void on_turn(void *arg)
 		read_node(l);
 }
 
+static void look_anew(struct lock_take *l, uint32_t after_ms)
+{
+	l->settles = false;
+	(void)keep(&l->version, NULL);
+	loop_timer_arm(l->timer, after_ms);
+}
+
 static void on_patched(void *arg, const struct kube_answer *a)
 {
 	struct lock_take *l = arg;
 
 	l->call = NULL;
-	if (a->status.outcome == KUBE_DONE) {
+	if (!l->giving && a->status.outcome != KUBE_NO_ANSWER && a->status.outcome != KUBE_SERVER_ERROR)
+		str_clear(l->request.doubt);
+	if (a->status.outcome == KUBE_DONE && !l->settles) {
 		finish(l, NULL);
+	} else if (a->status.outcome == KUBE_DONE) {
+		str_clear(l->request.doubt);
+		look_anew(l, 0);
 	} else if (a->status.outcome == KUBE_CONFLICT && ++l->tries < LOCK_TRIES) {
-		(void)keep(&l->version, NULL);
-		loop_timer_arm(l->timer, kube_backoff_next(&l->backoff, kube_random()));
+		look_anew(l, kube_backoff_next(&l->backoff, kube_random()));
 	} else {
 		fail(l, &a->err);
 	}
@@ -195,6 +207,10 @@ static void patch(struct lock_take *l, const char *value)
 	if (kube_patch_text(&p, &body, &e) < 0) {
 		fail(l, &e);
 		return;
+	}
+	if (!l->giving) {
+		str_clear(l->request.doubt);
+		str_add(l->request.doubt, l->version);
 	}
 	send(l,
 	     &(struct kube_request) {
@@ -259,12 +275,20 @@ static void look_to_take(struct lock_take *l)
 		read_node(l);
 }
 
+static void settle(struct lock_take *l)
+{
+	l->settles = true;
+	patch(l, l->ours);
+}
+
 static void look(struct lock_take *l)
 {
 	if (!l->giving)
 		look_to_take(l);
 	else if (l->value != NULL && strcmp(l->value, l->ours) == 0)
 		patch(l, NULL);
+	else if (l->request.doubt->n > 0 && strcmp(str_text(l->request.doubt), l->version) == 0)
+		settle(l);
 	else
 		finish(l, NULL);
 }

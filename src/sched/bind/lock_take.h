@@ -9,12 +9,15 @@
  *  3. One patch writes our value, under the version that was looked at. A conflict: from 1, with what the API server
  *     has now; LOCK_TRIES in all.
  * GIVE BACK: read, and removed under that version if it is still the value that was written, for a lock of the same pod
- * may be the next leader's; again after a conflict. */
+ * may be the next leader's; again after a conflict. Where the patch that took it was not answered and the node still
+ * has the version that it was sent under, it may be done yet: our value is written under that version, too, for one of
+ * the two is refused then, and removed. */
 #ifndef HM_SCHED_BIND_LOCK_TAKE_H
 #define HM_SCHED_BIND_LOCK_TAKE_H
 
 #include <stdint.h>
 
+#include "base/str.h"
 #include "core/err.h"
 #include "kube/client.h"
 #include "sched/view/view.h"
@@ -32,6 +35,8 @@ struct lock_request {
 	const char *value;                   /* what is written, or was; copied. Begins with the time */
 	const struct view_node *seen;        /* NULL: not known; not for giving back */
 	uint64_t timeout_ms;
+	/* Borrowed, of the same job for taking and giving back: "", or the version of a patch that was not answered. */
+	struct str *doubt;
 	/* From the loop, once. Code 0: taken, or given back (there was nothing of ours). HM_EEXIST: contended, and
 	 * nothing was written; another: it may have been. */
 	void (*done)(void *arg, const struct hm_err *e);

@@ -114,6 +114,64 @@ static void a_lock_in_doubt_is_given_back(void **state)
 	}
 }
 
+static void answer_free_node(const char *version)
+{
+	hm_auto_str text = { 0 };
+
+	str_addf(&text, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"un\",\"resourceVersion\":\"%s\"}}", version);
+	assert_int_equal(fake_open()->verb, KUBE_GET);
+	assert_string_equal(fake_open()->path, "/api/v1/nodes/n1");
+	fake_answer(KUBE_DONE, 200, str_text(&text));
+}
+
+/* It may be done yet, while the node is as it was when it was sent: one of two patches under one version is refused. */
+static void a_lock_that_may_come_yet(void **state)
+{
+	(void)state;
+	for (unsigned row = 0; row < 4; row++) {
+		begin();
+		bind_p1("n1");
+		if (row % 2)
+			binder_stop(w.binder, "we do not lead");
+		else
+			fake_answer(KUBE_NO_ANSWER, 0, "");
+		wait_requests(2);
+		answer_free_node("7");
+		expect_lock("7");
+		if (row / 2)
+			fake_answer(KUBE_CONFLICT, 409, ""); /* it has come */
+		else
+			fake_answer(KUBE_DONE, 200, "{}");
+		wait_requests(4);
+		answer_node_with_ours();
+		assert_string_equal(fake_open()->body, GIVEN_BACK);
+		fake_answer(KUBE_DONE, 200, "{}");
+		fast_run(fake_loop, 1000);
+		assert_int_equal(fake_count, 5);
+		end();
+	}
+}
+
+static void a_lock_that_cannot_come_any_more(void **state)
+{
+	static const struct {
+		enum kube_outcome outcome;
+		const char *version;
+	} rows[] = { { KUBE_NO_ANSWER, "8" }, { KUBE_SERVER_ERROR, "8" }, { KUBE_FORBIDDEN, "7" } };
+
+	(void)state;
+	for (size_t i = 0; i < HM_COUNT(rows); i++) {
+		begin();
+		bind_p1("n1");
+		fake_answer(rows[i].outcome, 0, "");
+		wait_requests(2);
+		answer_free_node(rows[i].version);
+		fast_run(fake_loop, 1000);
+		assert_int_equal(fake_count, 2);
+		end();
+	}
+}
+
 /* The node has the lock of a pod q, of now, and p1 asks for it: q is asked for. */
 static void begin_locked(uint64_t lock_retry_ms)
 {
@@ -315,6 +373,8 @@ int main(void)
 		cmocka_unit_test(the_lock_is_given_back),
 		cmocka_unit_test(a_lock_of_another_leader_stays),
 		cmocka_unit_test(a_lock_in_doubt_is_given_back),
+		cmocka_unit_test(a_lock_that_may_come_yet),
+		cmocka_unit_test(a_lock_that_cannot_come_any_more),
 		cmocka_unit_test(a_group_waits_for_the_lock),
 		cmocka_unit_test(a_group_waits_for_so_long),
 		cmocka_unit_test(others_do_not_wait),
