@@ -201,13 +201,29 @@ def test_an_ephemeral_container(api):
     assert api.ask(*where, user="eve", tree=pod)[0]
 
 
+def workloads(pod):
+    """Of each kind that makes pods one, as the API server takes it."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod["spec"]}
+    once = {**template, "spec": {**pod["spec"], "restartPolicy": "Never"}}
+    selector = {"matchLabels": {"a": "b"}}
+    specs = {("apps/v1", "Deployment"): {"selector": selector, "template": template},
+             ("apps/v1", "ReplicaSet"): {"selector": selector, "template": template},
+             ("apps/v1", "StatefulSet"): {"selector": selector, "template": template, "serviceName": "s"},
+             ("apps/v1", "DaemonSet"): {"selector": selector, "template": template},
+             ("v1", "ReplicationController"): {"selector": {"a": "b"}, "template": template},
+             ("batch/v1", "Job"): {"template": once},
+             ("batch/v1", "CronJob"): {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": once}}}}
+    for (version, kind), spec in specs.items():
+        yield {"apiVersion": version, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
+
+
 def test_advice(api):
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment",
-                  "metadata": {"name": "d", "annotations": {"nvidia.com/use-gputype": "A100"}},
-                  "spec": {"selector": {"matchLabels": {"a": "b"}},
-                           "template": {"metadata": {"labels": {"a": "b"}}, "spec": api.pod(GPU)["spec"]}}}
-    ok, _, err = api.ask("create", "--dry-run=server", user="eve", tree=deployment)
-    assert ok and "Warning: annotation nvidia.com/use-gputype has no effect on the Deployment" in err
+    for tree in workloads(api.pod(GPU)):
+        ok, _, err = api.ask("create", "--dry-run=server", user="eve", tree=tree)
+        assert ok and "Warning" not in err, err
+        tree["metadata"]["annotations"] = {"nvidia.com/use-gputype": "A100"}
+        ok, _, err = api.ask("create", "--dry-run=server", user="eve", tree=tree)
+        assert ok and f"Warning: annotation nvidia.com/use-gputype has no effect on the {tree['kind']}" in err, (tree["kind"], err)
     ok, _, err = api.ask("create", user="eve", tree=api.pod({**GPU, "nvidia.com/gpumem": 0}))
     assert ok and "Warning: container c: nvidia.com/gpumem is 0" in err
 

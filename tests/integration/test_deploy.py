@@ -179,6 +179,10 @@ def test_admission_guards_what_the_contract_names():
         assert quoted(asks, "nvidia.com/") == resources | {w for w in wishes if w.startswith("nvidia.com/")}, name
         assert quoted(hooks["debug.vgpu.hami.io"]["matchConditions"][0]["expression"], "nvidia.com/") == resources, name
         assert quoted(hooks["workloads.vgpu.hami.io"]["matchConditions"][0]["expression"], "nvidia.com/", "hami.io/") == wishes, name
+        rules = [(group, what) for r in hooks["workloads.vgpu.hami.io"]["rules"] for group in r["apiGroups"] for what in r["resources"]]
+        assert sorted(rules) == [
+            ("", "replicationcontrollers"), ("apps", "daemonsets"), ("apps", "deployments"), ("apps", "replicasets"),
+            ("apps", "statefulsets"), ("batch", "cronjobs"), ("batch", "jobs")], name
         guard = docs[1]["spec"] if len(docs) > 1 else hooks["allocations.vgpu.hami.io"]
         assert quoted(json.dumps(guard), "hami.io/") == marks, name
     for name in ("admission.yaml", "admission-1.28.yaml", "admission-before-1.28.yaml"):
