@@ -161,6 +161,12 @@ def test_a_later_patch(api):
     for words in ([f"{ALLOCATED}=other"], [f"{ALLOCATED}-"], ["hami.io/bind-phase=success"]):
         ok, _, err = api.annotate(pod, "eve", *words)
         assert not ok and "leave it as it is" in err, words
+    # An empty text is a text, too.
+    ok, _, err = api.annotate(pod, "eve", "hami.io/bind-time=")
+    assert not ok and "leave it out" in err
+    assert api.annotate(pod, SCHEDULER, "hami.io/bind-time=")[0]
+    ok, _, err = api.annotate(pod, "eve", "hami.io/bind-time-")
+    assert not ok and "leave it as it is" in err
     assert api.annotate(pod, "eve", "note=z")[0]
     assert api.annotate(pod, AGENT, "hami.io/bind-phase=success")[0]
 
