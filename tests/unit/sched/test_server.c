@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -419,6 +420,51 @@ static void test_answer_later(void **state)
 	finish();
 }
 
+/* The server's end of the client's connection, which is in this process, too. */
+static int accepted(int client_fd)
+{
+	struct sockaddr_in mine, peer;
+	socklen_t n = sizeof mine;
+
+	assert_int_equal(getsockname(client_fd, (struct sockaddr *)&mine, &n), 0);
+	for (int fd = 0; fd < 1024; fd++) {
+		n = sizeof peer;
+		if (getpeername(fd, (struct sockaddr *)&peer, &n) == 0 && peer.sin_family == AF_INET &&
+		    peer.sin_port == mine.sin_port)
+			return fd;
+	}
+	fail_msg("nobody is connected to the client");
+	return -1;
+}
+
+/* Half-open: the peer vanished and the connection stands. docs/scheduler.md has the figures. */
+static void test_peer_without_a_word(void **state)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { IPPROTO_TCP, TCP_KEEPIDLE, 20 }, { IPPROTO_TCP, TCP_KEEPINTVL, 10 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 3 }, { IPPROTO_TCP, TCP_NODELAY, 1 },
+	};
+	int fd, theirs;
+
+	(void)state;
+	start(&roomy);
+	fd = client();
+	WAIT_FOR(OPEN == 1);
+	turn();
+	theirs = accepted(fd);
+	for (size_t i = 0; i < HM_COUNT(options); i++) {
+		int value = -1;
+		socklen_t n = sizeof value;
+
+		assert_int_equal(getsockopt(theirs, options[i].level, options[i].name, &value, &n), 0);
+		assert_int_equal(value, options[i].value);
+	}
+	close(fd);
+	finish();
+}
+
 static void test_peer_gone_meanwhile(void **state)
 {
 	int fd;
@@ -548,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_large_header_and_body),
 		cmocka_unit_test(test_answer_later),
+		cmocka_unit_test(test_peer_without_a_word),
 		cmocka_unit_test(test_peer_gone_meanwhile),
 		cmocka_unit_test(test_freed_with_requests),
 		cmocka_unit_test(test_stop),
