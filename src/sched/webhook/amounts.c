@@ -6,6 +6,8 @@
 #include "core/macros.h"
 #include "io/json.h"
 
+enum { NUMBER_BYTES = 32, UNIT_BYTES = 48, RANGE_BYTES = 128 };
+
 static int64_t factor_of(const struct device_config *c)
 {
 	return c->memory_factor > 1 ? (int64_t)c->memory_factor : 1;
@@ -32,12 +34,78 @@ static const struct cJSON *find(const struct cJSON *resources, const char *list,
 	return cJSON_IsObject(of) && *name != '\0' ? cJSON_GetObjectItemCaseSensitive(of, name) : NULL;
 }
 
+static const char *unit_of(const struct device_config *c, char buf[UNIT_BYTES])
+{
+	if (factor_of(c) == 1)
+		return "MiB";
+	(void)snprintf(buf, UNIT_BYTES, "units of %lld MiB", (long long)factor_of(c));
+	return buf;
+}
+
+static int64_t most_of(enum amount_kind kind, const struct device_config *c)
+{
+	static const int64_t most[AMOUNT_KINDS] = {
+		[AMOUNT_COUNT] = HM_MAX_CARDS, [AMOUNT_PERCENT] = 100, [AMOUNT_CORES] = 100, [AMOUNT_PRIORITY] = 1
+	};
+
+	return kind == AMOUNT_MEMORY ? INT32_MAX / factor_of(c) : most[kind];
+}
+
+static const char *range_of(enum amount_kind kind, const struct device_config *c, char buf[RANGE_BYTES])
+{
+	static const char *const ranges[AMOUNT_KINDS] = {
+		[AMOUNT_COUNT] = "a whole number between 0 and 16",
+		[AMOUNT_PERCENT] = "an integer between 0 and 100",
+		[AMOUNT_CORES] = "a whole number between 0 and 100",
+		[AMOUNT_PRIORITY] = "0 (high) or 1",
+	};
+	char unit[UNIT_BYTES];
+
+	_Static_assert(HM_MAX_CARDS == 16, "the text above");
+	if (kind != AMOUNT_MEMORY)
+		return ranges[kind];
+	(void)snprintf(buf, RANGE_BYTES, "a whole number of %s between 0 and %lld", unit_of(c, unit),
+		       (long long)most_of(kind, c));
+	return buf;
+}
+
+/* Of a member of a resource list, for a message. */
+static const char *text_of(const struct cJSON *value, char number[NUMBER_BYTES])
+{
+	const char *text = cJSON_GetStringValue(value);
+
+	if (text != NULL)
+		return *text == '\0' ? "\"\"" : text;
+	if (!cJSON_IsNumber(value))
+		return "no text or number";
+	(void)snprintf(number, NUMBER_BYTES, "%.15g", value->valuedouble);
+	return number;
+}
+
+static const char *name_of(const struct cJSON *container)
+{
+	const char *name = review_text(container, "name");
+
+	return name == NULL ? "" : name;
+}
+
+/* The API server's own text, as HAMi answers it, and where it was. */
+static bool read_one(const struct cJSON *value, enum amount_kind kind, const struct cJSON *container,
+		     const struct device_config *c, struct quantity *out, struct answer *answer)
+{
+	char number[NUMBER_BYTES], range[RANGE_BYTES];
+	struct hm_err e;
+
+	if (quantity_read(value, out, &e) == 0)
+		return true;
+	return answer_fail(answer, 400, "%s: container %.63s: %s is %.40s: must be %s", e.msg, name_of(container),
+			   amount_name(c, kind), text_of(value, number), range_of(kind, c, range));
+}
+
 bool amounts_read(const struct cJSON *container, const struct device_config *c, struct amounts *out,
 		  struct answer *answer)
 {
 	const struct cJSON *resources = review_member(container, "resources");
-	struct quantity request;
-	struct hm_err e;
 
 	*out = (struct amounts) { 0 };
 	for (enum amount_kind k = 0; k < AMOUNT_KINDS; k++) {
@@ -48,11 +116,9 @@ bool amounts_read(const struct cJSON *container, const struct device_config *c, 
 		a->in_limits = limit != NULL;
 		a->in_requests = asked != NULL;
 		a->text = limit != NULL ? limit : asked;
-		if ((asked != NULL && quantity_read(asked, &request, &e) < 0) ||
-		    (limit != NULL && quantity_read(limit, &a->quantity, &e) < 0))
-			return answer_fail(answer, 400, "%s", e.msg);
-		if (limit == NULL && asked != NULL)
-			a->quantity = request;
+		if ((asked != NULL && !read_one(asked, k, container, c, &a->quantity, answer)) ||
+		    (limit != NULL && !read_one(limit, k, container, c, &a->quantity, answer)))
+			return false;
 	}
 	return true;
 }
@@ -60,13 +126,10 @@ bool amounts_read(const struct cJSON *container, const struct device_config *c, 
 static bool refuse(const struct amount *a, const char *resource, const char *container, const char *range,
 		   struct answer *answer)
 {
-	char number[32] = "";
-	const char *text = cJSON_GetStringValue(a->text);
+	char number[NUMBER_BYTES];
 
-	if (cJSON_IsNumber(a->text))
-		(void)snprintf(number, sizeof number, "%.15g", a->text->valuedouble);
 	return answer_forbid(answer, "container %.63s: %s is %.40s: must be %s", container, resource,
-			     text == NULL ? number : text, range);
+			     text_of(a->text, number), range);
 }
 
 static bool within(const struct amount *a, int64_t max)
@@ -88,29 +151,20 @@ static bool check_percent(const struct amount *a, const struct device_config *c,
 static bool check_memory(const struct amount *a, const struct device_config *c, const char *name,
 			 int64_t largest_card_mib, struct answer *answer)
 {
-	const char *resource = amount_name(c, AMOUNT_MEMORY);
-	int64_t factor = factor_of(c);
-	char unit[48] = "MiB", range[128];
+	int64_t most = largest_card_mib / factor_of(c);
+	char unit[UNIT_BYTES], range[RANGE_BYTES];
 
-	if (factor > 1)
-		(void)snprintf(unit, sizeof unit, "units of %lld MiB", (long long)factor);
-	if (!within(a, INT32_MAX / factor)) {
-		(void)snprintf(range, sizeof range, "a whole number of %s between 0 and %lld", unit,
-			       (long long)(INT32_MAX / factor));
-		return refuse(a, resource, name, range, answer);
-	}
-	if (largest_card_mib > 0 && a->quantity.value > largest_card_mib / factor) {
-		(void)snprintf(range, sizeof range, "at most %lld %s, which the largest card of the cluster has",
-			       (long long)(largest_card_mib / factor), unit);
-		return refuse(a, resource, name, range, answer);
-	}
-	return true;
+	if (largest_card_mib <= 0 || a->quantity.value <= most)
+		return true;
+	(void)snprintf(range, sizeof range, "at most %lld %s, which the largest card of the cluster has",
+		       (long long)most, unit_of(c, unit));
+	return refuse(a, amount_name(c, AMOUNT_MEMORY), name, range, answer);
 }
 
 static bool check_cores(const struct amount *a, const struct device_config *c, const char *name,
 			const struct webhook_largest *largest, struct answer *answer)
 {
-	char range[128];
+	char range[RANGE_BYTES];
 
 	if (largest->card_cores == 0 || a->quantity.value <= largest->card_cores)
 		return true;
@@ -122,23 +176,15 @@ static bool check_cores(const struct amount *a, const struct device_config *c, c
 bool amounts_check(const struct amounts *a, const struct device_config *c, const char *name,
 		   const struct webhook_largest *largest, struct answer *answer)
 {
-	static const struct {
-		enum amount_kind kind;
-		int64_t max;
-		const char *range;
-	} ranges[] = {
-		{ AMOUNT_COUNT, HM_MAX_CARDS, "a whole number between 0 and 16" },
-		{ AMOUNT_PERCENT, 100, "an integer between 0 and 100" },
-		{ AMOUNT_CORES, 100, "a whole number between 0 and 100" },
-		{ AMOUNT_PRIORITY, 1, "0 (high) or 1" },
-	};
+	static const enum amount_kind order[] = { AMOUNT_COUNT, AMOUNT_PERCENT, AMOUNT_CORES, AMOUNT_PRIORITY,
+						  AMOUNT_MEMORY };
+	char range[RANGE_BYTES];
 
-	_Static_assert(HM_MAX_CARDS == 16, "the text above");
 	if (!check_percent(&a->of[AMOUNT_PERCENT], c, name, answer))
 		return false;
-	for (size_t i = 0; i < HM_COUNT(ranges); i++)
-		if (!within(&a->of[ranges[i].kind], ranges[i].max))
-			return refuse(&a->of[ranges[i].kind], amount_name(c, ranges[i].kind), name, ranges[i].range,
+	for (size_t i = 0; i < HM_COUNT(order); i++)
+		if (!within(&a->of[order[i]], most_of(order[i], c)))
+			return refuse(&a->of[order[i]], amount_name(c, order[i]), name, range_of(order[i], c, range),
 				      answer);
 	return check_cores(&a->of[AMOUNT_CORES], c, name, largest, answer) &&
 	       check_memory(&a->of[AMOUNT_MEMORY], c, name, largest->card_mib, answer);

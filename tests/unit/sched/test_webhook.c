@@ -114,6 +114,7 @@ static void ask_pod(const struct world *w, const char *annotations, const char *
 
 #define LIMITS(text) "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" text "}}}]"
 #define GPU "\"nvidia.com/gpu\":\"1\""
+#define NO_QUANTITY "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': "
 #define SET(path, value) "{\"op\":\"add\",\"path\":\"" path "\",\"value\":" value "}"
 #define LIMIT(name, value) SET("/spec/containers/0/resources/limits/nvidia.com~1" name, "\"" value "\"")
 #define OURS SET("/spec/schedulerName", "\"hami-scheduler\"")
@@ -185,8 +186,20 @@ static void test_pods(void **state)
 		{ "", LIMITS(GPU ",\"nvidia.com/priority\":2"),
 		  "no 403 container c: nvidia.com/priority is 2: must be 0 (high) or 1\n" },
 		{ "", LIMITS("\"nvidia.com/gpucores\":\"ten\""),
-		  "no 400 quantities must match the regular expression "
-		  "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'\n" },
+		  "no 400 " NO_QUANTITY "container c: nvidia.com/gpucores is ten: must be a whole number between 0 "
+		  "and 100\n" },
+		{ "", LIMITS(GPU ",\"nvidia.com/gpumem\":\"\""),
+		  "no 400 " NO_QUANTITY
+		  "container c: nvidia.com/gpumem is \"\": must be a whole number of MiB between 0 "
+		  "and 2147483647\n" },
+		{ "",
+		  "\"initContainers\":[{\"name\":\"i\",\"resources\":{\"requests\":{\"nvidia.com/priority\":\"x\"},"
+		  "\"limits\":{\"nvidia.com/priority\":1}}}],\"containers\":[{\"name\":\"c\"}]",
+		  "no 400 " NO_QUANTITY "container i: nvidia.com/priority is x: must be 0 (high) or 1\n" },
+		{ "", LIMITS("\"nvidia.com/gpu\":[1]"),
+		  "no 400 a quantity is a text or a number: container c: nvidia.com/gpu is no text or number: must be "
+		  "a "
+		  "whole number between 0 and 16\n" },
 		/* Who may be where. */
 		{ "", LIMITS(GPU) ",\"nodeName\":\"n\"", "no 403 pod has node assigned\n" },
 		{ "", LIMITS("\"cpu\":1") ",\"nodeName\":\"n\"", "yes 200 \n" },
