@@ -124,8 +124,8 @@ size_t cluster_holding_count(const struct cluster *c);
 void cluster_lift(struct cluster *c, const struct holding *h);
 void cluster_put_down(struct cluster *c, const struct holding *h);
 
-/* The most that there was at any time, as a node that is away for a while comes back; the least of now. All 0 without
- * cards. */
+/* The most that there was at any time, as a node that is away for a while comes back; the least of now, for a card that
+ * can be cut its largest instance. All 0 without cards. */
 struct cluster_extremes {
 	int32_t least_memory_mib, most_memory_mib, most_cores; /* of a card */
 	size_t most_cards;                                     /* of a node */

@@ -87,8 +87,11 @@ struct cluster_extremes cluster_extremes(struct cluster *c)
 	int32_t least = 0;
 
 	for (size_t at = 0; !c->least_known && cluster_next_node(c, &at, &n);)
-		for (size_t i = 0; i < n->count; i++)
-			least = least == 0 ? n->cards[i].memory_mib : HM_MIN(least, n->cards[i].memory_mib);
+		for (size_t i = 0; i < n->count; i++) {
+			int32_t most = node_card_most_memory(n, &n->cards[i]);
+
+			least = least == 0 ? most : HM_MIN(least, most);
+		}
 	if (!c->least_known)
 		c->extremes.least_memory_mib = least;
 	c->least_known = true;

@@ -17,9 +17,7 @@ static inline int32_t fit_memory_on(const struct node_state *n, size_t card, con
 	const struct node_card *c = &n->cards[card];
 	int32_t memory = card_ask_memory(ask, c->memory_mib);
 
-	if (c->mig && ask->memory_mib == 0 && c->profile_count > 0)
-		memory = HM_MIN(memory, n->profiles[c->first_profile + c->profile_count - 1].memory_mib);
-	return memory;
+	return ask->memory_mib == 0 ? HM_MIN(memory, node_card_most_memory(n, c)) : memory;
 }
 
 /* True is certain, in whatever order containers come to their cards. False: some container may be all that is in the

@@ -122,6 +122,14 @@ int32_t node_state_pair_score(const struct node_state *n, size_t a, size_t b);
 /* Exactly the cards named in hami.io/device-cordon are cordoned; NULL: none. */
 void node_state_cordon(struct node_state *n, const char *text);
 
+/* MiB that a pod can get of a card of n: all, or its largest MIG instance. */
+static inline int32_t node_card_most_memory(const struct node_state *n, const struct node_card *c)
+{
+	if (!c->mig || c->profile_count == 0)
+		return c->memory_mib;
+	return HM_MIN(c->memory_mib, n->profiles[c->first_profile + c->profile_count - 1].memory_mib);
+}
+
 /* Index of the card, NODE_NO_CARD where absent. */
 int node_state_find(const struct node_state *n, const char *uuid);
 /* The cards (struct node_card) by UUID, for long lists of them: good until a card is added. NULL where memory is short.

@@ -2,7 +2,8 @@
  * hold at once. The unit is that of recorded shares: MiB, and percent of a card. A quota's memory is in the unit of the
  * resource and is multiplied by the factor that pods' requests are multiplied by.
  *
- * Admission and filter ask the same: quota_fits of what the pod sums up to (model/placement/pod_sum.h). */
+ * Admission and filter ask by the same arithmetic: quota_fits of what the pod sums up to (model/placement/pod_sum.h);
+ * admission of what it asks for, filter of the cards and MIG instances that it would get. */
 #ifndef HM_MODEL_PLACEMENT_QUOTA_H
 #define HM_MODEL_PLACEMENT_QUOTA_H
 

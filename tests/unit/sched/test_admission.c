@@ -90,6 +90,19 @@ static void test_what_the_cluster_has(void **state)
 	close_world(&w);
 }
 
+/* There a pod gets and counts for an instance: no whole card is more than the largest, of 9856 MiB. */
+static void test_a_quota_where_cards_are_cut(void **state)
+{
+	struct world w;
+
+	(void)state;
+	open_world(&w, false);
+	put_node(w.cluster, &(struct made_node) { "n1", 6, 10, 40000, 100, "mig" });
+	expect(&w, "", "\"nvidia.com/gpu\":5,\"nvidia.com/gpucores\":10", SAYS("\"allowed\":true"));
+	expect(&w, "", "\"nvidia.com/gpu\":6,\"nvidia.com/gpucores\":10", SAYS("the pod asks for 59136 MiB"));
+	close_world(&w);
+}
+
 /* Also one that nobody asked about while it was there. */
 static void test_a_node_that_is_away_may_come_back(void **state)
 {
@@ -143,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_the_cluster_has),
+		cmocka_unit_test(test_a_quota_where_cards_are_cut),
 		cmocka_unit_test(test_a_node_that_is_away_may_come_back),
 		cmocka_unit_test(test_an_empty_cluster_refuses_nobody),
 		cmocka_unit_test(test_a_cluster_that_is_not_known_yet_refuses_nobody),
