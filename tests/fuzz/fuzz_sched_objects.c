@@ -1,5 +1,6 @@
-/* Objects of the API server as the scheduler takes them: a line of JSON each, nodes, pods, quotas and disruption
- * budgets. Whatever they say, what a pod held is free again when it is gone. */
+/* Objects of the API server as the scheduler takes them: --node-label-selector in the first line, then a line of JSON
+ * each, nodes, pods, quotas and disruption budgets. Whatever they say, what a pod held is free again when it is gone.
+ */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 static const struct pod_rules pods = {
 	"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores", { 2, 0, 0 },
 };
-static const struct node_rules nodes = { "nvidia.com/gpu", NULL };
+enum { SELECTOR_BYTES = 512 };
 
 static void take_pod(struct cluster *c, const struct cJSON *tree)
 {
@@ -77,15 +78,24 @@ static void take_budget(struct cluster *c, const struct cJSON *tree)
 	budgets_remove(all, "ns", "b");
 }
 
-static void take(struct cluster *c, const struct cJSON *tree)
+/* What has cards has a number. */
+static void take_node(struct cluster *c, const struct node_rules *rules, const struct cJSON *tree)
 {
+	uint64_t print = node_read_print(tree, rules);
 	struct node_state *n;
+	struct hm_err e = { 0 };
+
+	if (node_read(tree, rules, cluster_texts(c), &n, &e) < 0)
+		return;
+	CHECK(print != 0 && cluster_put_node(c, n, &e) == 0);
+}
+
+static void take(struct cluster *c, const struct node_rules *rules, const struct cJSON *tree)
+{
 	struct kube_lease lease;
 	struct hm_err e = { 0 };
 
-	if (node_read(tree, &nodes, cluster_texts(c), &n, &e) == 0)
-		CHECK(cluster_put_node(c, n, &e) == 0);
-	(void)node_read_print(tree, &nodes);
+	take_node(c, rules, tree);
 	if (kube_lease_read(tree, &lease, &e) < 0)
 		CHECK(e.code != 0);
 	(void)lock_says(pod_annotation(tree, "hami.io/mutex.lock"), "ns", "p", 1787293239, 300000);
@@ -107,18 +117,33 @@ static void check_free(struct cluster *c)
 			      n->cards[i].blocked == 0 && n->cards[i].busy == 0);
 }
 
+static bool next_line(struct cur *lines, struct piece *out)
+{
+	if (lines->p >= lines->end)
+		return false;
+	*out = memchr(lines->p, '\n', (size_t)(lines->end - lines->p)) != NULL ? cur_until(lines, '\n')
+									       : cur_rest(lines);
+	return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	hm_auto(cluster) *c = cluster_new(1);
 	struct cur lines = cur_of((const char *)data, n);
+	struct node_rules rules = { "nvidia.com/gpu", NULL };
+	char selector[SELECTOR_BYTES];
+	struct piece line;
+	struct hm_err e = { 0 };
 
-	while (lines.p < lines.end) {
-		const char *end = memchr(lines.p, '\n', (size_t)(lines.end - lines.p));
-		struct piece line = end != NULL ? cur_until(&lines, '\n') : cur_rest(&lines);
+	/* One that is refused ends the program. */
+	if (next_line(&lines, &line) && piece_copy(line, selector, sizeof selector) &&
+	    node_selector_check(selector, &e) == 0)
+		rules.selector = selector;
+	while (next_line(&lines, &line)) {
 		hm_auto(cJSON) *tree = NULL;
 
 		if (json_parse(line.p, line.n, &tree, NULL) == 0)
-			take(c, tree);
+			take(c, &rules, tree);
 	}
 	check_free(c);
 	return 0;
