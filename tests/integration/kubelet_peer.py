@@ -56,7 +56,7 @@ class Watch:
             pass
         self.ended.set()
 
-    def next(self, seconds=5):
+    def next(self, seconds=20):
         return list(self.lists.get(timeout=seconds).devices)
 
 
@@ -157,12 +157,12 @@ class Kubelet:
         self.registered.put((time.monotonic(), request))
         return pb.Empty()
 
-    def wait_registered(self, seconds=10):
+    def wait_registered(self, seconds=20):
         at, request = self.registered.get(timeout=seconds)
         assert request.version == "v1beta1" and request.resource_name == self.resource
         return at
 
-    def devices(self, seconds=5):
+    def devices(self, seconds=20):
         self.healthy = self.stream.next(seconds)
         return self.healthy
 
