@@ -5,12 +5,12 @@
 #include "contract/hami.h"
 #include "core/cursor.h"
 #include "core/fmt.h"
+#include "core/fnv.h"
 #include "hami/quantity.h"
 #include "hami/register_text.h"
 #include "hami/score_text.h"
 #include "sched/view/host_read.h"
 #include "sched/view/pod_read.h"
-#include "sched/view/print.h"
 
 /* ---- selector */
 
@@ -89,12 +89,12 @@ static bool is_offered(const struct cJSON *node, const char *resource)
 
 uint64_t node_read_print(const struct cJSON *node, const struct node_rules *rules)
 {
-	uint64_t print = PRINT_BEGIN;
+	uint64_t print = FNV_BEGIN;
 
 	if (!is_selected(node, rules->selector) || !is_offered(node, rules->count))
 		return 0;
-	print = print_mix(print, pod_annotation(node, HAMI_NODE_REGISTER));
-	return print_mix(print, pod_annotation(node, HAMI_NODE_SCORE)) | 1;
+	print = fnv_text(print, pod_annotation(node, HAMI_NODE_REGISTER));
+	return fnv_text(print, pod_annotation(node, HAMI_NODE_SCORE)) | 1;
 }
 
 /* ---- cards */

@@ -3,9 +3,9 @@
 #define HM_SCHED_VIEW_VIEW_INTERNAL_H
 
 #include "base/map.h"
+#include "core/fnv.h"
 #include "io/loop.h"
 #include "kube/reflector.h"
-#include "sched/view/print.h"
 #include "sched/view/view.h"
 #include "sched/view/view_verify.h"
 

@@ -92,7 +92,7 @@ static void on_changed(void *arg, const struct kube_object *o)
 {
 	struct view *v = arg;
 	const char *cordon = pod_annotation(o->tree, HAMI_NODE_CORDON);
-	uint64_t print = node_read_print(o->tree, &v->config.nodes), cordon_print = print_mix(PRINT_BEGIN, cordon);
+	uint64_t print = node_read_print(o->tree, &v->config.nodes), cordon_print = fnv_text(FNV_BEGIN, cordon);
 	struct node_row *row = row_of(v, o->name);
 	struct hm_err why = { 0 };
 	bool known = row != NULL && row->text != NULL;

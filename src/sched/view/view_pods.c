@@ -16,23 +16,23 @@ static uint64_t print_of(const struct cJSON *pod)
 {
 	static const char *const keys[] = { HAMI_POD_NODE, HAMI_POD_TIME, HAMI_POD_ALLOCATED, HAMI_POD_MIG_ALLOCATIONS,
 					    HAMI_POD_SIGNATURE };
-	uint64_t print = print_mix(PRINT_BEGIN, pod_node(pod));
+	uint64_t print = fnv_text(FNV_BEGIN, pod_node(pod));
 
 	for (size_t i = 0; i < HM_COUNT(keys); i++)
-		print = print_mix(print, pod_annotation(pod, keys[i]));
+		print = fnv_text(print, pod_annotation(pod, keys[i]));
 	return print | 1; /* 0: what is not known yet */
 }
 
 /* Of what no signature is for: who believes a pod need not ask again, as the key may have been taken away since. */
 static uint64_t print_beside(const struct cJSON *pod)
 {
-	uint64_t print = print_mix(PRINT_BEGIN, pod_is_terminating(pod) ? "terminating" : "");
+	uint64_t print = fnv_text(FNV_BEGIN, pod_is_terminating(pod) ? "terminating" : "");
 	const struct cJSON *label;
 
 	cJSON_ArrayForEach(label, pod_member(pod_member(pod, "metadata"), "labels"))
 	{
-		print = print_mix(print, label->string);
-		print = print_mix(print, cJSON_GetStringValue(label));
+		print = fnv_text(print, label->string);
+		print = fnv_text(print, cJSON_GetStringValue(label));
 	}
 	return print;
 }
