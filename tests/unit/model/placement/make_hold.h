@@ -27,6 +27,25 @@ HM_UNUSED static int hold(struct cluster *c, const char *uid, const char *node, 
 			    &e);
 }
 
+/* Nobody can tell what. */
+HM_UNUSED static void hold_unreadable(struct cluster *c, const char *uid, const char *node, const struct card_ask *asks,
+				      size_t n)
+{
+	struct hm_err e;
+
+	assert_int_equal(cluster_hold(c,
+				      &(struct hold) { .uid = uid,
+						       .name_space = "ns",
+						       .name = uid,
+						       .node = node,
+						       .state = HOLD_BOUND,
+						       .unreadable = true,
+						       .asks = asks,
+						       .ask_count = n },
+				      &e),
+			 0);
+}
+
 /* One share of one app container. */
 HM_UNUSED static void hold_one(struct cluster *c, const char *uid, const char *node, enum hold_state state,
 			       const char *card, int32_t memory_mib, int32_t cores)

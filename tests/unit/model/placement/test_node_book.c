@@ -68,23 +68,6 @@ static void holdings_wait_for_node_and_card(void **state)
 
 /* ---- what cannot be read */
 
-static void hold_unreadable(struct cluster *c, const char *uid, const char *node, const struct card_ask *asks, size_t n)
-{
-	struct hm_err e;
-
-	assert_int_equal(cluster_hold(c,
-				      &(struct hold) { .uid = uid,
-						       .name_space = "ns",
-						       .name = uid,
-						       .node = node,
-						       .state = HOLD_BOUND,
-						       .unreadable = true,
-						       .asks = asks,
-						       .ask_count = n },
-				      &e),
-			 0);
-}
-
 static void unreadable_counts_as_the_most_on_each_card(void **state)
 {
 	hm_auto(cluster) *c = cluster_new(1);

@@ -1,6 +1,7 @@
 /* A policy that looks at every node is asked about one again only when that node, the pod or the policy is another. */
 #include "make_hold.h"
 
+#include "core/splitmix.h"
 #include "harness/sweep.h"
 #include "model/placement/fgd.h"
 #include "model/placement/place.h"
@@ -159,12 +160,9 @@ enum { NODES = 6, STEPS = 4000, SHAPES = 6, HOLDERS = 12 };
 
 static uint64_t roll(uint64_t below)
 {
-	static uint64_t s = 0x2545f4914f6cdd1du;
+	static uint64_t n;
 
-	s ^= s << 13;
-	s ^= s >> 7;
-	s ^= s << 17;
-	return s % below;
+	return splitmix_scramble(++n * SPLITMIX_STEP) % below;
 }
 
 static void any_node(struct cluster *c, const char *name)
@@ -180,24 +178,13 @@ static void any_holder(struct cluster *c, const char *node)
 	struct hold_share s = { .uuid = card,
 				.memory_mib = 5000 * (int32_t)(1 + roll(4)),
 				.cores = (int32_t)roll(3) * 20 };
-	struct hm_err e;
 
 	snprintf(uid, sizeof uid, "h%u", (unsigned)roll(HOLDERS));
 	snprintf(card, sizeof card, "%s-%u", node, (unsigned)roll(3));
 	if (roll(3) == 0)
 		cluster_release(c, uid);
 	else if (roll(6) == 0)
-		assert_int_equal(cluster_hold(c,
-					      &(struct hold) { .uid = uid,
-							       .name_space = "ns",
-							       .name = uid,
-							       .node = node,
-							       .state = HOLD_BOUND,
-							       .unreadable = true,
-							       .asks = &app,
-							       .ask_count = 1 },
-					      &e),
-				 0);
+		hold_unreadable(c, uid, node, &app, 1);
 	else
 		assert_int_equal(hold(c, uid, node, HOLD_BOUND, &s, 1, &app, 1), 0);
 }
