@@ -324,11 +324,10 @@ static const struct node_order *order_of(const struct placer *p, const struct po
 }
 
 /* Room for all that the pod may ever count for is as good as any. */
-static struct quota_amount room_of(struct cluster *c, const struct place_request *r)
+static struct quota_amount room_that_counts(struct cluster *c, const struct place_request *r, struct quota_amount room)
 {
 	static const struct quota_amount any = { QUOTA_NO_LIMIT, QUOTA_NO_LIMIT };
 	const struct cluster_extremes most = cluster_extremes(c);
-	const struct quota_amount room = quotas_room(cluster_quotas(c), r->ask->name_space);
 
 	/* An instance is more than was asked for; nodes that are only named here may have larger cards. */
 	if (most.any_mig || r->nodes != NULL)
@@ -336,9 +335,8 @@ static struct quota_amount room_of(struct cluster *c, const struct place_request
 	return quota_fits(room, quota_of_asks(r->ask->containers, r->ask->count, most.most_memory_mib)) ? any : room;
 }
 
-static uint64_t print_of(struct cluster *c, const struct place_request *r, uint64_t order_state)
+static uint64_t print_of(const struct place_request *r, struct quota_amount room, uint64_t order_state)
 {
-	const struct quota_amount room = room_of(c, r);
 	uint64_t print = splitmix_scramble(pod_ask_print(r->ask) + order_state);
 
 	print = splitmix_scramble(print ^ (uint64_t)room.memory_mib);
@@ -352,11 +350,13 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 	const struct node_order *own = p->own;
 	const char *policy = ask->wishes.card_policy != NULL ? ask->wishes.card_policy : p->card_policy;
 	int err = fitter_read(p->fitter, ask, p->card_policy, e);
+	struct quota_amount room;
 
 	p->ask_print = 0;
 	if (err < 0)
 		return err;
-	fitter_set_quota(p->fitter, quotas_room(cluster_quotas(c), ask->name_space));
+	room = quotas_room(cluster_quotas(c), ask->name_space);
+	fitter_set_quota(p->fitter, room);
 	if (own == NULL)
 		return 0;
 	if (own->begin != NULL)
@@ -366,7 +366,7 @@ static int read_pod(struct placer *p, struct cluster *c, const struct place_requ
 	if (own->card_rank != NULL && policy != NULL && strcmp(policy, own->name) == 0)
 		fitter_set_rank(p->fitter, own->card_rank, own->arg);
 	if (order == own && own->state != NULL && p->ranks != NULL && !fitter_may_run_short(p->fitter))
-		p->ask_print = print_of(c, r, own->state(own->arg));
+		p->ask_print = print_of(r, room_that_counts(c, r, room), own->state(own->arg));
 	return 0;
 }
 
