@@ -232,15 +232,15 @@ static void add_instance(struct str *out, bool old, const struct node_card *card
 	hm_auto_str once = { 0 };
 	void *before = NULL;
 
+	hm_fmt(name, sizeof name, "%s-%u", s->profile, s->made.gpu_instance);
+	str_addf(&once, "%s %s", card->uuid, key);
+	if (str_failed(&once) || map_put(seen, str_text(&once), seen, &before) < 0 || before != NULL)
+		return;
 	hm_fmt(index, sizeof index, "%u", card->index);
 	hm_fmt(gpu, sizeof gpu, "%u", s->made.gpu_instance);
 	hm_fmt(compute, sizeof compute, "%u", s->made.compute_instance);
 	hm_fmt(start, sizeof start, "%u", s->at.start);
 	hm_fmt(size, sizeof size, "%u", s->at.size);
-	hm_fmt(name, sizeof name, "%s-%s", s->profile, gpu);
-	str_addf(&once, "%s %s", card->uuid, key);
-	if (str_failed(&once) || map_put(seen, str_text(&once), seen, &before) < 0 || before != NULL)
-		return;
 	add_label(&l, "zone", zone);
 	add_label(&l, old ? "nodeid" : "node", b->name);
 	add_label(&l, old ? "deviceuuid" : "device_uuid", card->uuid);
